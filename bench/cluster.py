@@ -14,7 +14,7 @@ from bench.broker_process import BrokerProcess, temporary_directory
 from broker.client.connection import Connection
 from broker.client.controller_client import ask_controller
 from broker.cluster_state import ReplicatedPartition
-from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, Setting
+from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, SettingText
 from broker.protocol.replica_requests import PARTITIONS
 from broker.protocol.responses import BrokerAddress
 from broker.security.client_security import ClientSecurity
@@ -98,7 +98,7 @@ class BenchCluster:
     ) -> list[ReplicatedPartition]:
         """Create a topic and wait until all its replicas are in sync."""
         request = CreateReplicatedTopicRequest(
-            topic, partition_count, factor, (Setting("min.insync.replicas", str(min_isr)),)
+            topic, partition_count, factor, (SettingText("min.insync.replicas", str(min_isr)),)
         )
         addresses = [
             BrokerAddress(number, "127.0.0.1", one.port) for number, one in self.brokers.items()

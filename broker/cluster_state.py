@@ -89,7 +89,7 @@ class LiveBroker(NamedTuple):
     endpoints: tuple[Endpoint, ...] = ()  # that for other brokers first; not sent either
 
 
-class Finding(IntEnum):
+class PeerFinding(IntEnum):
     """What one broker finds when it asks another whether it is there."""
 
     ANSWERS = 0

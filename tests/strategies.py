@@ -64,7 +64,7 @@ from broker.protocol.cluster_requests import (
     ReplicaTarget,
     ReplicateTopicRequest,
     RestorePartitionsRequest,
-    Setting,
+    SettingText,
 )
 from broker.protocol.compression import Codec, compress
 from broker.protocol.extension_requests import (
@@ -441,7 +441,7 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
     CreateReplicatedTopicRequest: st.builds(
         CreateReplicatedTopicRequest,
         *(TOPIC, INT32, INT32),
-        _tuples(st.builds(Setting, SHORT_STRING, SHORT_STRING)),
+        _tuples(st.builds(SettingText, SHORT_STRING, SHORT_STRING)),
     ),
 }
 

@@ -13,7 +13,7 @@ from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import BrokerError, InvalidMessageError
 from broker.producer.producer import Producer
 from broker.producer.settings import ProducerSettings
-from broker.tools.copying import Copied, Copy, FindBehind, Limits
+from broker.tools.copying import Copied, Copy, CopyLimits, FindBehind
 from broker.tools.mirror_producer import MirrorProducer
 from broker.tools.mirror_routes import (
     counts_by_name,
@@ -165,7 +165,7 @@ def copy_ranges(
         copy = Copy(
             producer,
             copied,
-            Limits(max_messages, None),
+            CopyLimits(max_messages, None),
             should_stop,
             lambda _: None,
             pass_over,

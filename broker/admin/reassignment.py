@@ -60,7 +60,7 @@ class MoveProgress:
     ]
 
 
-class Progress(NamedTuple):
+class ReassignmentProgress(NamedTuple):
     """The reassignments that are under way; `failures` are leaders that do not respond."""
 
     moves: list[MoveProgress]
@@ -265,7 +265,7 @@ def _await_ended(side: Side, targets: Plan) -> None:
         time.sleep(replicas.ASK_AGAIN_S)
 
 
-def progress(side: Side, topics: Sequence[str]) -> Progress:
+def progress(side: Side, topics: Sequence[str]) -> ReassignmentProgress:
     """Return how far the reassignments under way are, of `topics` or all."""
     throttle, changes = list_reassignments(side)
     known = replicas.replicas_of(side, topics or sorted({one.partition.topic for one in changes}))
@@ -279,10 +279,10 @@ def progress(side: Side, topics: Sequence[str]) -> Progress:
         _move_progress(one, known[one.partition], facts[one.partition], throttle) for one in changes
     ]
     ends = {one: found.end for one, found in facts.items()}
-    return Progress(moves, failures, throttle, known, ends, began_s)
+    return ReassignmentProgress(moves, failures, throttle, known, ends, began_s)
 
 
-def arriving(side: Side, found: Progress) -> dict[int, float]:
+def arriving(side: Side, found: ReassignmentProgress) -> dict[int, float]:
     """Return the bytes per second that arrive in what each broker copies under the throttle."""
     copied = {
         one.partition: added

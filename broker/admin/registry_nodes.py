@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 Action = Literal["create", "set", "delete", "keep", "skip"]
 
 
-class Node(NamedTuple):
+class FoundNode(NamedTuple):
     """A node that was read."""
 
     path: str
@@ -78,14 +78,14 @@ class NodeDifference(NamedTuple):
     right: NodeRecord | None
 
 
-def read_nodes(session: Session, node_paths: Iterable[str]) -> Iterator[Node]:
+def read_nodes(session: Session, node_paths: Iterable[str]) -> Iterator[FoundNode]:
     """Yield nodes in the order of their paths, without those that are missing."""
     for some in _in_batches(node_paths):
         found = session.get_many(some)
-        yield from (Node(path, *found[path]) for path in some if path in found)
+        yield from (FoundNode(path, *found[path]) for path in some if path in found)
 
 
-def read_tree(session: Session, path: str) -> Iterator[Node]:
+def read_tree(session: Session, path: str) -> Iterator[FoundNode]:
     """Yield a node and all below it, without ZooKeeper's own."""
     has_chroot = "/" in session.connect
     walked = (one for _, one in session.walk(path))
@@ -96,7 +96,7 @@ def _is_system(path: str) -> bool:
     return path == _SYSTEM_NODES or path.startswith(f"{_SYSTEM_NODES}/")
 
 
-def encode_node(node: Node) -> bytes:
+def encode_node(node: FoundNode) -> bytes:
     """Return the line of an export."""
     stat = node.stat
     facts = {
@@ -184,7 +184,7 @@ def _planned(record: NodeRecord, value: bytes | None, stat: NodeStat | None) -> 
     return NodeChange(record.path, action, value, after, version, is_ephemeral)
 
 
-def plan_removal(nodes: Iterable[Node]) -> Iterator[NodeChange]:
+def plan_removal(nodes: Iterable[FoundNode]) -> Iterator[NodeChange]:
     """Yield the deletions of nodes; a parent comes before its children."""
     return (
         NodeChange(one.path, "delete", one.value, None, one.stat.version, one.is_ephemeral)
@@ -279,7 +279,7 @@ def _steps(record: NodeRecord) -> list[str]:
     return [""] if record.path == "/" else record.path.split("/")
 
 
-def as_record(node: Node) -> NodeRecord:
+def as_record(node: FoundNode) -> NodeRecord:
     """Return a node as its export has it."""
     return NodeRecord(node.path, node.value, node.is_ephemeral)
 

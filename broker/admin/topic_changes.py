@@ -26,7 +26,7 @@ from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
     CreateReplicatedTopicRequest,
     ReplicateTopicRequest,
-    Setting,
+    SettingText,
 )
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.replica_requests import PARTITIONS
@@ -183,7 +183,9 @@ def plan_replicated(side: Side, wanted: NewTopic) -> CreateReplicatedTopicReques
             hints=["try: pylogctl broker list"],
         )
     try:
-        given = tuple(Setting(name, value) for name, value in normalize(wanted.settings).items())
+        given = tuple(
+            SettingText(name, value) for name, value in normalize(wanted.settings).items()
+        )
     except errors.ConfigError as error:
         raise errors.ArgumentError(str(error)) from error
     count = wanted.partitions or 1

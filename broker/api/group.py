@@ -17,7 +17,7 @@ from typing import Literal
 from broker import deadlines, errors
 from broker.api import values
 from broker.api.errors import Closed, Conflict, translated
-from broker.api.group_run import Handler, RetryPolicy, Work, Workers, retrying
+from broker.api.group_run import ChunkWork, Handler, RetryPolicy, Workers, retrying
 from broker.api.reader import ranges_of
 from broker.api.values import UNSET, PartitionLike, Place, Start, Timeout, Unset
 from broker.client.cluster import Connect
@@ -367,12 +367,12 @@ class Group(Iterator[Message], SelfClosing):
                 return
             seek_count = self._seek_counts.get(assigned.partition, 0)
             messages, fault = self._take(assigned)
-            workers.add(Work(assigned, messages, assigned.offset, seek_count))
+            workers.add(ChunkWork(assigned, messages, assigned.offset, seek_count))
             quiet_since_s = time.monotonic()
             if fault is not None:
                 raise fault
 
-    def _may_handle(self, work: Work) -> bool:
+    def _may_handle(self, work: ChunkWork) -> bool:
         """Return whether work is still of this member, once that is certain."""
         assigned, partition = work.assigned, work.assigned.partition
         while not assigned.is_revoked:

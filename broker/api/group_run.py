@@ -87,7 +87,7 @@ def retrying(
         yield handle, handling.retry_due
 
 
-class Work(NamedTuple):
+class ChunkWork(NamedTuple):
     """The messages of a chunk; once all are handled, the partition is finished up to `end`."""
 
     assigned: AssignedPartition
@@ -112,7 +112,7 @@ class Workers:
     """
 
     handle: Callable[[Message], object]
-    may_handle: Callable[[Work], bool]
+    may_handle: Callable[[ChunkWork], bool]
     finish: Callable[[AssignedPartition, MessagePosition], bool]
     ahead: AheadCommits | None
     count: InitVar[int]
@@ -121,10 +121,10 @@ class Workers:
         self._busy: set[AssignedPartition] = set()
         self._stopping = threading.Event()
         self._failure: BaseException | None = None
-        self._queues: list[queue.Queue[Work | None]] = []
+        self._queues: list[queue.Queue[ChunkWork | None]] = []
         self.threads: list[threading.Thread] = []
         for number in range(count if count > 1 else 0):
-            works: queue.Queue[Work | None] = queue.Queue(_QUEUED_CHUNKS)
+            works: queue.Queue[ChunkWork | None] = queue.Queue(_QUEUED_CHUNKS)
             self._queues.append(works)
             name = f"group-handler-{number}"
             thread = LoopThread(partial(self._run, works), name=name)
@@ -165,7 +165,7 @@ class Workers:
         while any(one in self._busy and not one.is_released for one in revoked):
             time.sleep(_POLL_S)
 
-    def add(self, work: Work) -> None:
+    def add(self, work: ChunkWork) -> None:
         """Handle messages, or queue them for the thread of their partition."""
         if not self._queues:
             self._do(work)
@@ -173,7 +173,7 @@ class Workers:
             self._put(self._queues[share_of(work.assigned.partition, len(self._queues))], work)
         self.raise_failure()
 
-    def _put(self, works: queue.Queue[Work | None], work: Work | None) -> None:
+    def _put(self, works: queue.Queue[ChunkWork | None], work: ChunkWork | None) -> None:
         while True:
             try:
                 return works.put(work, timeout=_LOOK_S)
@@ -181,7 +181,7 @@ class Workers:
                 if self._stopping.is_set() and work is not None:
                     return None
 
-    def _run(self, works: queue.Queue[Work | None]) -> None:
+    def _run(self, works: queue.Queue[ChunkWork | None]) -> None:
         while (work := works.get()) is not None:
             self._busy.add(work.assigned)
             try:
@@ -194,7 +194,7 @@ class Workers:
                 self._busy.discard(work.assigned)
                 works.task_done()
 
-    def _do(self, work: Work) -> None:
+    def _do(self, work: ChunkWork) -> None:
         assigned, messages, end, _ = work
         committed = 0
         for number, message in enumerate(messages):

@@ -137,7 +137,7 @@ class Ledger(Generic[C]):
         return total
 
 
-class Place(Protocol):
+class ReadPlace(Protocol):
     """A partition that is being read."""
 
     partition: TopicPartition
@@ -158,9 +158,9 @@ class ConsumerLedger(Ledger[ConsumerCounts]):
         super().__init__(ConsumerCounts)
         self.group: str = group
         # each gives the partitions of a reader; taken out when it ends
-        self.places: list[Callable[[], Collection[Place]]] = []
+        self.places: list[Callable[[], Collection[ReadPlace]]] = []
 
-    def show(self, places: Mapping[TopicPartition, Place]) -> ConsumerCounts:
+    def show(self, places: Mapping[TopicPartition, ReadPlace]) -> ConsumerCounts:
         """Show the partitions of a reader until `hide`; return the counts of its thread."""
         counts = self.open()
         for partition, place in places.items():
@@ -168,7 +168,7 @@ class ConsumerLedger(Ledger[ConsumerCounts]):
         self.places.append(places.values)
         return counts
 
-    def hide(self, places: Mapping[TopicPartition, Place], counts: ConsumerCounts) -> None:
+    def hide(self, places: Mapping[TopicPartition, ReadPlace], counts: ConsumerCounts) -> None:
         """Show the partitions of a reader no more, which has ended; again does nothing."""
         self.end(counts)
         with suppress(ValueError):

@@ -13,8 +13,8 @@ from broker.client.counts import (
     ConsumerCounts,
     ConsumerLedger,
     MetricsRegistry,
-    Place,
     ProducerCounts,
+    ReadPlace,
     TopicCounts,
 )
 from broker.errors import ArgumentError
@@ -31,7 +31,7 @@ class _Member(NamedTuple):
     """The consumers of one group in a client."""
 
     counts: ConsumerCounts
-    places: list[Place]
+    places: list[ReadPlace]
 
     @property
     def max_lag_bytes(self) -> int | None:
@@ -39,7 +39,7 @@ class _Member(NamedTuple):
         return max((one for one in lags if one is not None), default=None)
 
 
-def _lag_bytes(place: Place) -> int | None:
+def _lag_bytes(place: ReadPlace) -> int | None:
     if place.log_end < 0 or place.read_up_to < 0:
         return None
     return max(0, place.log_end - place.read_up_to)
@@ -109,7 +109,7 @@ CONSUMER_TOPIC: ManagedObject[TopicCounts] = ManagedObject(
         "what was read of logs for them", series="consumer_bytes_total"),
 )  # fmt: skip
 
-CONSUMER_PARTITION: ManagedObject[Place] = ManagedObject(
+CONSUMER_PARTITION: ManagedObject[ReadPlace] = ManagedObject(
     "consumer-partition-metrics.{group}-{topic}-{partition}",
     gauge("records-lag", _lag_bytes,
         "bytes that are not finished, up to the end in the last response",

@@ -16,7 +16,14 @@ from broker.client.counts import ConsumerCounts
 from broker.consumer.assignment import assign_topics
 from broker.consumer.committer import AssignedPartition, Committer
 from broker.consumer.fetcher_thread import Feed, FetcherPool
-from broker.consumer.membership import GroupView, Lease, LeaseKeeper, Membership, Ownership, View
+from broker.consumer.membership import (
+    GroupView,
+    Lease,
+    LeaseKeeper,
+    Membership,
+    MemberView,
+    Ownership,
+)
 from broker.consumer.offset_store import OffsetStore
 from broker.consumer.stream import ConsumerStream
 from broker.errors import BrokerError, RegistryUnreachableError
@@ -303,7 +310,7 @@ class Coordinator(StoppableThread):
             self.pool.set_feeds(self._feeds.values())
         return [assigned for assigned, _ in dropped]
 
-    def _claim(self, threads: Mapping[TopicPartition, str], view: View) -> int:
+    def _claim(self, threads: Mapping[TopicPartition, str], view: MemberView) -> int:
         """Create owner nodes and assign their partitions; return how many got no node."""
         self._claimed = self._claimed | threads.keys()
         claimed = self.ownership.claim(threads, on_release=self.notify)

@@ -296,7 +296,7 @@ class Ownership:
         self.session.delete_many(paths.owner(self.group, partition) for partition in owned)
 
 
-class View(NamedTuple):
+class MemberView(NamedTuple):
     """A group and its topics, as one member sees them."""
 
     partitions: dict[str, list[TopicPartition]]  # of each topic that the member reads
@@ -330,7 +330,7 @@ class GroupView:
         # by topic, the zxid of the first member that read it
         self._read_since: dict[str, int] = {}
 
-    def read(self) -> View:
+    def read(self) -> MemberView:
         """Read the partitions and threads of the member's topics."""
         # source: Kafka 0.7 `ZookeeperConsumerConnector.rebalance`, `ZkUtils.getConsumersPerTopic`
         members = self._members()
@@ -345,7 +345,7 @@ class GroupView:
         of_live_homes = topics_of_kafka07(subscriptions.values(), topics)
         partitions = self._partitions(topics, of_live_homes)
         creations = read_creations(self.session, chain.from_iterable(partitions.values()))
-        return View(
+        return MemberView(
             partitions,
             {topic: threads.get(topic, []) for topic in topics},
             creations,

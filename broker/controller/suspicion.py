@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from broker.cluster_state import Finding
+from broker.cluster_state import PeerFinding
 from broker.ids import NO_CONTROLLER
 
-BACKOFF_S = {Finding.REFUSES: 10.0, Finding.SILENT: 60.0}
+BACKOFF_S = {PeerFinding.REFUSES: 10.0, PeerFinding.SILENT: 60.0}
 """How long a broker that answers again is not suspected for the same: its session tells if it ends.
 
 Elections because of a machine that is too busy to answer would make it busier.
 """
 _ASK_AGAIN_S = 1.0
 _WORDS = {
-    Finding.ANSWERS: "it answers",
-    Finding.REFUSES: "its port refuses connections",
-    Finding.SILENT: "it does not answer",
+    PeerFinding.ANSWERS: "it answers",
+    PeerFinding.REFUSES: "its port refuses connections",
+    PeerFinding.SILENT: "it does not answer",
 }
 
 
@@ -25,7 +25,7 @@ class Witness(NamedTuple):
     """What another broker finds."""
 
     broker_id: int
-    finding: Finding
+    finding: PeerFinding
 
 
 class Suspicion:
@@ -41,7 +41,7 @@ class Suspicion:
         self._heard_s = now_s
         self._came_back_s = -math.inf
         self._noted_s = self._asked_s = now_s
-        self.own = Finding.ANSWERS
+        self.own = PeerFinding.ANSWERS
         """What this broker found last."""
         self.is_missed = False
         """Whether this broker misses the other one, which may be its own fault."""
@@ -58,15 +58,15 @@ class Suspicion:
         """Return how long another broker is to wait for an answer."""
         return self._silence_s / 3 or 1.0
 
-    def note(self, finding: Finding, now_s: float) -> bool:
+    def note(self, finding: PeerFinding, now_s: float) -> bool:
         """Note what this broker finds; return whether another one is to be asked."""
         self.own, self._noted_s = finding, now_s
-        if finding is Finding.ANSWERS:
+        if finding is PeerFinding.ANSWERS:
             self._heard_s, self.is_missed = now_s, False
             self._trust()
             return False
         is_long_silent = self._silence_s > 0 and now_s - self._heard_s >= self.patience_s
-        self.is_missed = finding is Finding.REFUSES or is_long_silent
+        self.is_missed = finding is PeerFinding.REFUSES or is_long_silent
         is_quiet = now_s - self._came_back_s < BACKOFF_S[finding]
         if self.evidence:
             is_quiet = now_s - self._asked_s < _ASK_AGAIN_S
@@ -78,7 +78,7 @@ class Suspicion:
         One that another broker hears is not dead, also if this one still misses it.
         """
         self._asked_s = self._noted_s
-        if witness is not None and witness.finding is Finding.ANSWERS:
+        if witness is not None and witness.finding is PeerFinding.ANSWERS:
             self._trust()
         if self.evidence or not self._is_enough(witness, has_others):
             return
@@ -95,12 +95,12 @@ class Suspicion:
 
     def _is_enough(self, witness: Witness | None, has_others: bool) -> bool:
         if witness is not None:
-            return witness.finding is not Finding.ANSWERS
+            return witness.finding is not PeerFinding.ANSWERS
         # silence alone may be that of a broken network, of which this broker is the cut off part
-        return self.own is Finding.REFUSES and not has_others
+        return self.own is PeerFinding.REFUSES and not has_others
 
 
-class Office:
+class SilentOffice:
     """When the office of a controller that is silent may be taken, as one broker sees it.
 
     A network may be cut into halves that both reach the registry: each would take it from the other
@@ -118,6 +118,6 @@ class Office:
                 self._changed_s = now_s
             self._holder = holder
 
-    def can_be_taken(self, finding: Finding, now_s: float) -> bool:
+    def can_be_taken(self, finding: PeerFinding, now_s: float) -> bool:
         """Return whether it is not one that has just changed hands; its session tells then."""
-        return finding is not Finding.SILENT or now_s - self._changed_s >= BACKOFF_S[finding]
+        return finding is not PeerFinding.SILENT or now_s - self._changed_s >= BACKOFF_S[finding]

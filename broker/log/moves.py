@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class Move:
+class DirectoryMove:
     """A move of one log; changed by the thread that makes it, read by any."""
 
     partition: TopicPartition
@@ -67,16 +67,16 @@ class Moves:
         self._deletions = deletions
         self._checkpoints = checkpoints
         self._lock = Lock()
-        self._latest: dict[TopicPartition, Move] = {}
-        self._queue: queue.SimpleQueue[Move | None] = queue.SimpleQueue()
+        self._latest: dict[TopicPartition, DirectoryMove] = {}
+        self._queue: queue.SimpleQueue[DirectoryMove | None] = queue.SimpleQueue()
         self._thread: Thread | None = None
         self._stopping = Event()
 
-    def latest(self, partition: TopicPartition) -> Move | None:
+    def latest(self, partition: TopicPartition) -> DirectoryMove | None:
         """Return the latest move of a partition, None if there was none since the start."""
         return self._latest.get(partition)
 
-    def add(self, partition: TopicPartition, data_dir: Path) -> Move:
+    def add(self, partition: TopicPartition, data_dir: Path) -> DirectoryMove:
         """Queue the move of a log, which is served meanwhile, to another data directory."""
         table, directories = self._table, self._directories
         if not table.is_open:
@@ -104,13 +104,13 @@ class Moves:
             raise errors.StorageError(f"{partition} is not moved: {data_dir} has failed")
         if directories.place_of.get(partition) is target:
             raise errors.InvalidRequestError(f"{partition} is in {data_dir} already")
-        move = Move(partition, target.path, log.size_bytes)
+        move = DirectoryMove(partition, target.path, log.size_bytes)
         _validate_room(log, target)
         if not self._enqueue(move):
             raise errors.InvalidRequestError(f"{partition} is being moved already")
         return move
 
-    def _enqueue(self, move: Move) -> bool:
+    def _enqueue(self, move: DirectoryMove) -> bool:
         """Queue a move; return False if one of the partition is queued or under way."""
         with self._lock:
             known = self._latest.get(move.partition)
@@ -155,7 +155,7 @@ class Moves:
                 logger.error("%s", move.error)
             move.is_done = True
 
-    def _make(self, move: Move) -> None:
+    def _make(self, move: DirectoryMove) -> None:
         partition = move.partition
         log, target = self._table.find(partition), self._directories.find(move.target)
         if log is None or target is None:
@@ -234,7 +234,7 @@ class LogCopy:
         stopping: set to abandon the copy.
     """
 
-    def __init__(self, log: Log, move: Move, final: Path, stopping: Event) -> None:
+    def __init__(self, log: Log, move: DirectoryMove, final: Path, stopping: Event) -> None:
         self._log = log
         self._move = move
         self._stopping = stopping

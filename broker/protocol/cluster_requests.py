@@ -32,7 +32,7 @@ class PartitionOutcome(NamedTuple):
 OUTCOMES = layouts.response_list(layouts.record(PartitionOutcome))
 
 
-class Setting(NamedTuple):
+class SettingText(NamedTuple):
     """A setting of a topic, as text."""
 
     name: str
@@ -50,7 +50,7 @@ class CreateReplicatedTopicRequest(ControllerRequest):
     topic: layouts.Topic
     partition_count: Int32  # of all brokers together, 1 or more
     replication_factor: Int32  # copies of each partition, 1 or more
-    settings: tuple[Setting, ...]  # those that differ from the brokers'
+    settings: tuple[SettingText, ...]  # those that differ from the brokers'
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from typing import Annotated, NamedTuple
 from broker.cluster_state import (
     EpochEnd,
     EpochStart,
-    Finding,
     IsrChange,
     IsrDecision,
     IsrMember,
     LiveBroker,
     PartitionState,
+    PeerFinding,
     ReplicatedPartition,
     ShutdownProgress,
     StoppedReplica,
@@ -371,7 +371,7 @@ class ProbeBrokerRequest(ControlRequest):
     """Ask a broker whether another one, registered with `probed_epoch`, answers it now."""
 
     TYPE = requests.RequestType.PROBE_BROKER
-    RESPONSE = layouts.enum(Finding, layouts.INT16, "finding")
+    RESPONSE = layouts.enum(PeerFinding, layouts.INT16, "finding")
 
     broker_id: Int32  # of the broker that asks
     probed_id: Int32

@@ -528,14 +528,14 @@ class LogDigest(NamedTuple):
 LOG_DIGEST = layouts.record(LogDigest)
 
 
-class Changes(NamedTuple):
+class LoggedLines(NamedTuple):
     """Lines of a state-change log, and the position of the first."""
 
     position: Int64
     lines: bytes
 
 
-CHANGES = layouts.record(Changes)
+CHANGES = layouts.record(LoggedLines)
 
 
 def check_correlation_id(expected: int, found: int) -> None:

@@ -30,17 +30,17 @@ _Stamps = tuple[FileStamp | None, ...]
 _Certificate = Mapping[str, Any]  # as `getpeercert` has it
 
 
-class Context(NamedTuple):
+class TlsContext(NamedTuple):
     """What connections are secured with, as its files were at a time."""
 
     ssl: ssl.SSLContext
     stamps: _Stamps
 
 
-_contexts: dict[TlsFiles, Context] = {}
+_contexts: dict[TlsFiles, TlsContext] = {}
 
 
-def context_of(files: TlsFiles) -> Context:
+def context_of(files: TlsFiles) -> TlsContext:
     """Return the context of files, a new one if they have changed since the last call.
 
     Raises:
@@ -61,7 +61,7 @@ def context_of(files: TlsFiles) -> Context:
     return made
 
 
-def _made(files: TlsFiles, stamps: _Stamps) -> Context:
+def _made(files: TlsFiles, stamps: _Stamps) -> TlsContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.hostname_checks_common_name = False
@@ -73,7 +73,7 @@ def _made(files: TlsFiles, stamps: _Stamps) -> Context:
         except OSError as error:
             raise _unusable(files.ca, "no PEM file of a CA's certificate", error) from error
     if files.cert is None:
-        return Context(context, stamps)
+        return TlsContext(context, stamps)
     key = files.key or files.cert
     try:
         if key.stat().st_mode & _OTHERS_READ:
@@ -90,7 +90,7 @@ def _made(files: TlsFiles, stamps: _Stamps) -> Context:
             raise ConfigError(f"the key in '{key}' is not that of '{files.cert}'") from error
         what = f"no PEM file of a certificate, or '{key}' none of a key without passphrase"
         raise _unusable(path, what, error) from error
-    return Context(context, stamps)
+    return TlsContext(context, stamps)
 
 
 def _unusable(path: Path, what: str, error: OSError) -> ConfigError:

@@ -40,7 +40,7 @@ class ClusterKey(NamedTuple):
         return f"ClusterKey({self.id.hex()})"
 
 
-class OwnBroker(NamedTuple):
+class BrokerIdentity(NamedTuple):
     """A broker, in its present registration, and the keys that it accepts, the first chosen."""
 
     id: int

@@ -20,7 +20,13 @@ from broker.properties import Secret
 from broker.protocol import layouts
 from broker.protocol.primitives import Reader
 from broker.security import mechanisms, principal, scram, users
-from broker.security.cluster_keys import CLUSTER_PROOF, LIFETIME_MS, MAX_KEYS, ClusterKey, OwnBroker
+from broker.security.cluster_keys import (
+    CLUSTER_PROOF,
+    LIFETIME_MS,
+    MAX_KEYS,
+    BrokerIdentity,
+    ClusterKey,
+)
 
 _ITERATIONS = 4096
 """The fewest that SCRAM knows: more would make guessing slow, and nobody guesses a random key."""
@@ -59,7 +65,7 @@ class BrokerProof:
     name = CLUSTER_PROOF
 
     def __init__(
-        self, own: Callable[[], OwnBroker], server_id: int, listener: str, endpoint: str
+        self, own: Callable[[], BrokerIdentity], server_id: int, listener: str, endpoint: str
     ) -> None:
         self._own = own
         self._at = server_id, listener, endpoint
@@ -82,7 +88,7 @@ class BrokerProof:
 class Door(NamedTuple):
     """The server's half: a broker at one listener, and what it knows of the others."""
 
-    own: Callable[[], OwnBroker]
+    own: Callable[[], BrokerIdentity]
     listener: str
     endpoint: Callable[[], str]
     # returns whether a broker is registered with an epoch; called for one that knows a key

@@ -32,14 +32,14 @@ from broker.server.network.connection import LingeringClient
 from broker.server.network.socket_server import SocketServer, raise_open_files_limit
 from broker.server.requests import admin, audit_log, control, creation_limits, judge
 from broker.server.requests.broker_parts import BrokerParts
-from broker.server.requests.client import Client
+from broker.server.requests.client import ConnectedClient
 from broker.server.requests.failure_delays import FailureDelays
 from broker.server.requests.forwarder import Forwarder
 from broker.server.requests.handlers import RequestHandlers
 from broker.server.requests.pattern_filter import PatternFilter
 from broker.server.requests.read_sessions import new_fetch_sessions
 from broker.server.requests.topic_creations import TopicCreations
-from broker.server.status import SOFTWARE, BrokerStatus
+from broker.server.status import SOFTWARE, StatusReport
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.topic import TopicPartition
 
@@ -111,7 +111,7 @@ class Broker(BrokerParts):
             self._make_client,
         )
         self.workers, self.listers, self.logins = server.workers, server.listers, server.logins
-        self.admit: Callable[[Client], None] = server.admit
+        self.admit: Callable[[ConnectedClient], None] = server.admit
         self.view = view = cluster_view.ClusterView(config.zookeeper_connect, self.address())
         manager.brokers.on_noted.append(view.set_racks)
         manager.brokers.endpoints_of = view.endpoints_of
@@ -131,7 +131,7 @@ class Broker(BrokerParts):
         self._super_users = parse_super_users(config.super_users)
         if config.enforces_rules:
             self._apply_rules(StoredRules(), NO_VERSION)
-        self._status = BrokerStatus(self)
+        self._status = StatusReport(self)
 
     def __enter__(self) -> Self:
         self.start()
@@ -204,8 +204,8 @@ class Broker(BrokerParts):
         channel: Channel = PLAIN,
         certified: Principal | None = None,
         port: int = 0,
-    ) -> Client:
-        client = Client(
+    ) -> ConnectedClient:
+        client = ConnectedClient(
             address,
             listener=listener,
             channel=channel,

@@ -23,7 +23,7 @@ from broker.protocol.fetch_sessions import FetchSessions
 from broker.server import replication_status
 from broker.server.cluster.cluster_membership import ClusterMembership
 from broker.server.cluster.replica_manager import ReplicaManager
-from broker.server.network.connection_state import State
+from broker.server.network.connection_state import ConnectionState
 from broker.server.network.socket_server import SocketServer
 from broker.server.requests import metrics
 from broker.server.requests.broker_parts import BrokerParts
@@ -67,7 +67,7 @@ CONNECTIONS: ManagedObject[SocketServer] = ManagedObject(
         "connections that wait for a part of it", healthy="0",
         series="broker_throttled_connections"),
     gauge("ConnectionsOverQuota",
-        lambda it: sum(one.state is State.THROTTLED for one in it.connections),
+        lambda it: sum(one.state is ConnectionState.THROTTLED for one in it.connections),
         "connections that wait as their user has used more than its quota; `throttled` in the "
         "status names those users", healthy="0", series="broker_connections_over_quota"),
     counter("QuotaThrottleSeconds", lambda it: sum(one.throttled_s for one in it.metrics),
@@ -259,7 +259,7 @@ class _Broker(BrokerParts, Protocol):
 
 
 @dataclass(eq=False)
-class BrokerStatus:
+class StatusReport:
     """Reads the status of a broker from its parts; any thread."""
 
     broker: _Broker

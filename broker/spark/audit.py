@@ -29,7 +29,7 @@ class Events(NamedTuple):
     problem_count: int
 
 
-class Counted(NamedTuple):
+class WindowCounts(NamedTuple):
     """Counts of messages by window."""
 
     counts: dict[AuditWindow, Count]  # messages, each once, and the bytes of all rows
@@ -70,7 +70,7 @@ def with_payload(loaded: DataFrame) -> DataFrame:
 
 def count_messages(
     messages: DataFrame, windows: Collection[AuditWindow], *, time_field: str | None = None
-) -> Counted:
+) -> WindowCounts:
     """Count messages in windows that tiers reported; those of a topic have the same length.
 
     Args:
@@ -94,7 +94,7 @@ def count_messages(
             fn.sum(fn.length("value")),
         )
     )
-    found = Counted({}, {}, 0)
+    found = WindowCounts({}, {}, 0)
     for topic, start_ms, length_ms, row_count, message_count, size_bytes in sums.collect():
         if start_ms is None:
             found = found._replace(timeless_count=found.timeless_count + row_count)

@@ -47,7 +47,7 @@ _TEXT = (StringType(), BinaryType())
 _ACCEPTED = {"value": _TEXT, "key": _TEXT, "topic": (StringType(),), "partition": (StringType(),)}
 
 
-class Sent(NamedTuple):
+class SentMessages(NamedTuple):
     """How many messages were sent, and the size of their payloads."""
 
     message_count: int
@@ -58,7 +58,7 @@ class Sent(NamedTuple):
 class _Written(datasource.WriterCommitMessage):
     """Commit message of a task: the messages it sent, or staged in the file `path`."""
 
-    sent: Sent
+    sent: SentMessages
     path: Path | None
 
 
@@ -122,7 +122,7 @@ def check_columns(options: WriteOptions, schema: StructType) -> None:
         raise ConfigError("no topic: set the option topic, or give rows a column 'topic'")
 
 
-def send_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions) -> Sent:
+def send_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions) -> SentMessages:
     """Send rows, and wait until consumers can read all of them."""
     with _open_producer(options) as producer, _sending(producer) as send:
         return _SetBuilder(producer, options, send).build(batches)
@@ -130,7 +130,7 @@ def send_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions) -> Sent:
 
 def _stage_rows(
     batches: Iterable[pa.RecordBatch], options: WriteOptions, directory: Path
-) -> tuple[Sent, Path]:
+) -> tuple[SentMessages, Path]:
     """Write the message sets of rows to a file, for `_send_staged`."""
     file = StagingFile(directory)
     with _open_producer(options) as producer:
@@ -199,13 +199,13 @@ class _SetBuilder:
         self.topic = self.options.topic
         self.packer = Packer(ProducerSettings(codec=self.options.codec))
 
-    def build(self, rows: Iterable[pa.RecordBatch]) -> Sent:
+    def build(self, rows: Iterable[pa.RecordBatch]) -> SentMessages:
         """Give the message sets of all rows to the sink."""
         for batch in rows:
             self._add(batch)
         for partition in [one for one, payloads in self.batches.items() if payloads]:
             self._complete(partition)
-        return Sent(self.message_count, self.payload_bytes)
+        return SentMessages(self.message_count, self.payload_bytes)
 
     def _add(self, rows: pa.RecordBatch) -> None:
         columns = {name: rows.column(name) for name in rows.schema.names}

@@ -45,7 +45,7 @@ class Copied:
     size_bytes: int = 0
 
 
-class Limits(NamedTuple):
+class CopyLimits(NamedTuple):
     """How many messages to copy, and how fast; None for no limit."""
 
     max_messages: int | None
@@ -67,7 +67,7 @@ class Copy:
 
     producer: MirrorProducer
     copied: dict[TopicPartition, Copied]
-    limits: Limits
+    limits: CopyLimits
     should_stop: Callable[[], bool]
     advance: Callable[[int], None]
     pass_over: PassOver

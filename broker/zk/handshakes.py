@@ -31,7 +31,7 @@ _BREAK_INTERVAL_S = 0.1
 _FIRST_PATIENCE_S = 2.0
 
 
-class Handler(SequentialThreadingHandler):  # type: ignore[misc]
+class KazooHandler(SequentialThreadingHandler):  # type: ignore[misc]
     """The threads, waits and plain connections of one kazoo client."""
 
     @property
@@ -83,7 +83,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]
 
 
 @dataclass(eq=False)
-class Handshakes:
+class KazooHandshakes:
     """Notes the timeout that a server grants, and ends silence, and refusals for lack of history.
 
     A server that starts can take a connection and never answer on it. Kazoo would wait for as long
@@ -96,7 +96,7 @@ class Handshakes:
     client: Any  # of kazoo
     servers: str
     session_timeout_s: float  # the requested one until a server grants one
-    handler: Handler
+    handler: KazooHandler
 
     def __post_init__(self) -> None:
         self.granted: threading.Event = threading.Event()

@@ -72,7 +72,7 @@ class OwnBroker:
         self._cluster_id, self._cluster_session = found, session_id
         return found
 
-    def create_nodes(self, info: values.BrokerInfo) -> None:
+    def create_nodes(self, info: values.BrokerNode) -> None:
         """Create both nodes; `RegistryConflictError` if another broker has the id."""
         deadline_s = time.monotonic() + self.wait_limit_s
         while not self._try_to_create(info, deadline_s):
@@ -83,7 +83,7 @@ class OwnBroker:
         path, value = self._replication_node(info)
         create_own(self._session, {path: value})
 
-    def update_nodes(self, info: values.BrokerInfo) -> None:
+    def update_nodes(self, info: values.BrokerNode) -> None:
         """Record that the broker is clean, if it was not when its nodes were created."""
         if self.is_clean and not self._was_registered_clean:
             self._session.set(*self._replication_node(info))
@@ -101,7 +101,7 @@ class OwnBroker:
         self.is_closed = True
         self._wakeup.set()
 
-    def _replication_node(self, info: values.BrokerInfo) -> tuple[str, bytes]:
+    def _replication_node(self, info: values.BrokerNode) -> tuple[str, bytes]:
         peer = self.endpoints[0] if self.endpoints else info
         broker = LiveBroker(
             *(info.id, peer.host, peer.port, UNKNOWN_BROKER_EPOCH, self.is_clean, self.rack),
@@ -109,7 +109,7 @@ class OwnBroker:
         )
         return paths.replicated_broker(info.id), encode_replicated_broker(broker)
 
-    def _try_to_create(self, info: values.BrokerInfo, deadline_s: float) -> bool:
+    def _try_to_create(self, info: values.BrokerNode, deadline_s: float) -> bool:
         """Create the id node, or find that it is ours; return False to try again."""
         if self.is_closed:
             raise errors.RegistryUnreachableError("the registry was stopped")
@@ -127,7 +127,7 @@ class OwnBroker:
         return True
 
     def _resolve_conflict(
-        self, info: values.BrokerInfo, value: bytes, stat: NodeStat, deadline_s: float
+        self, info: values.BrokerNode, value: bytes, stat: NodeStat, deadline_s: float
     ) -> bool:
         """Handle an existing id node; return whether it is ours now."""
         path = paths.broker(info.id)
@@ -152,7 +152,7 @@ class OwnBroker:
             f" (creator {holder.creator})"
         )
 
-    def _await_end_of(self, path: str, holder: values.BrokerInfo, timeout_s: float) -> None:
+    def _await_end_of(self, path: str, holder: values.BrokerNode, timeout_s: float) -> None:
         logger.info(
             "waiting up to %.0f s for the former registration of broker %d (%s) to expire",
             *(timeout_s, holder.id, holder.address),
@@ -289,7 +289,7 @@ class Registration:
         self._start_limit_s = self.own.wait_limit_s
         self._writing = threading.Lock()  # one writer of nodes at a time
         self._changed = threading.Condition()  # guards the fields below
-        self._info: values.BrokerInfo | None = None  # that is, or should be, registered
+        self._info: values.BrokerNode | None = None  # that is, or should be, registered
         self.broker_epoch: int | None = None
         self._topics: dict[str, _Topic] = {}
         self._assigned: set[str] = set()  # recorded as topics of this broker, perhaps not here yet
@@ -364,7 +364,7 @@ class Registration:
 
         Source: Kafka 0.7 `ZkUtils.registerBrokerInZk`, which refuses a fast restart as well.
         """
-        info = values.BrokerInfo(broker_id, host, port, creator)
+        info = values.BrokerNode(broker_id, host, port, creator)
         own = self.own
         self.on_assigned, own.has_replicas, own.endpoints = on_assigned, has_replicas, endpoints
         with self._writing:
@@ -600,7 +600,7 @@ class Registration:
             self.own.delete_id_node(broker.id)
             self.forget_session()
 
-    def _register_in_session(self, info: values.BrokerInfo) -> None:
+    def _register_in_session(self, info: values.BrokerNode) -> None:
         """Create the id node, and that for replication, in the present session."""
         session_id = self.session.session_id
         self.own.create_nodes(info)

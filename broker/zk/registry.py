@@ -185,13 +185,13 @@ class Registry(Registration):
                 return
             self._stopped.wait(_POLL_S)
 
-    def brokers(self) -> list[values.BrokerInfo]:
+    def brokers(self) -> list[values.BrokerNode]:
         """Return the live brokers, sorted by id; one with a malformed node is left out."""
         nodes = map(paths.broker, self._live_broker_ids())
         found = values.decode_brokers(self.session.get_many(nodes))
         return list(self._reached(found).values())
 
-    def _reached(self, brokers: dict[int, values.BrokerInfo]) -> dict[int, values.BrokerInfo]:
+    def _reached(self, brokers: dict[int, values.BrokerNode]) -> dict[int, values.BrokerNode]:
         """Return brokers with the addresses that a client of this registry connects to."""
         if not self.speaks_tls:
             return brokers
@@ -201,7 +201,7 @@ class Registry(Registration):
             brokers[nodes[path]] = brokers[nodes[path]]._replace(endpoints=endpoints).at_tls()
         return brokers
 
-    def broker(self, broker_id: int) -> values.BrokerInfo:
+    def broker(self, broker_id: int) -> values.BrokerNode:
         """Return a live broker; `RegistryNodeNotFoundError` if there is none with this id."""
         try:
             value, _ = self.session.get(paths.broker(broker_id))
@@ -331,7 +331,7 @@ class RegistryChange(NamedTuple):
     `counts` are of each topic that has changed: how many partitions each broker has, live or not.
     """
 
-    brokers: dict[int, values.BrokerInfo] | None
+    brokers: dict[int, values.BrokerNode] | None
     counts: dict[str, dict[int, int]]
 
 
@@ -368,7 +368,7 @@ class WatchedRegistry(StoppableThread):
         self._follows_all = follows_all
         self._reads_endpoints = reads_endpoints
         # replaced, never changed in place, as are the values of _counts: readers need no lock
-        self._brokers: dict[int, values.BrokerInfo] = {}
+        self._brokers: dict[int, values.BrokerNode] = {}
         self._counts: dict[str, dict[int, int]] = {}
         self._home_zxids: dict[str, int] = {}  # the changes that recorded the homes of topics
         self._reading = threading.Lock()
@@ -386,7 +386,7 @@ class WatchedRegistry(StoppableThread):
         super().stop()
         self._dirty.put(None)
 
-    def brokers(self) -> dict[int, values.BrokerInfo]:
+    def brokers(self) -> dict[int, values.BrokerNode]:
         """Return the live brokers, by id."""
         return self._brokers
 
@@ -459,7 +459,7 @@ class WatchedRegistry(StoppableThread):
             return None
         return RegistryChange(brokers if has_new_brokers else None, counts)
 
-    def _read_brokers(self) -> dict[int, values.BrokerInfo]:
+    def _read_brokers(self) -> dict[int, values.BrokerNode]:
         names = self._watched.children([paths.BROKER_IDS])[paths.BROKER_IDS]
         ids = values.broker_ids(names)
         brokers = values.decode_brokers(self._watched.values([paths.broker(one) for one in ids]))

@@ -30,7 +30,7 @@ _LISTEN = "0A"  # the state of a socket, in /proc/net/tcp
 
 
 @dataclass(frozen=True, slots=True)
-class Credential:
+class ZooKeeperCredential:
     """A user of ZooKeeper, by its digest scheme.
 
     `others` are proved as well, and have no ACLs made for them: those of before, or to come.
@@ -38,7 +38,7 @@ class Credential:
 
     user: str
     password: str = field(repr=False)
-    others: tuple[Credential, ...] = ()
+    others: tuple[ZooKeeperCredential, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ZooKeeperSecurity:
     `sets_acls`: give nodes the ACL of their path; None: if the cluster's own nodes have theirs.
     """
 
-    credential: Credential | None = None
+    credential: ZooKeeperCredential | None = None
     sets_acls: bool | None = None
     tls: TlsFiles | None = None
 
@@ -169,7 +169,7 @@ def _listens(user: int, port: int) -> bool:
     return False
 
 
-def read_credential(file: Path) -> Credential:
+def read_credential(file: Path) -> ZooKeeperCredential:
     """Return the credential of a file with a line `user:password`, which no other user may read.
 
     Further lines are others that it has besides.
@@ -190,5 +190,5 @@ def read_credential(file: Path) -> Credential:
     parts = [line.strip().partition(":") for line in text.splitlines() if line.strip()]
     if not (parts and all(map(all, parts))) or len(text) > _MAX_CREDENTIAL_BYTES:
         raise ConfigError(f"{file} must have lines user:password, ZooKeeper's credentials")
-    first, *others = [Credential(user, password) for user, _, password in parts]
+    first, *others = [ZooKeeperCredential(user, password) for user, _, password in parts]
     return replace(first, others=tuple(others))

@@ -24,7 +24,7 @@ from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, Permissions, 
 
 from broker import deadlines, errors
 from broker.stats import SharedHistogram
-from broker.zk.handshakes import Handler, Handshakes
+from broker.zk.handshakes import KazooHandler, KazooHandshakes
 from broker.zk.nodes import (
     MAX_REQUEST_BYTES,
     CheckNode,
@@ -37,7 +37,7 @@ from broker.zk.nodes import (
     node_stat,
 )
 from broker.zk.paths import CLUSTER_ID, Protection, parse_connect_string, protection_of, resolve
-from broker.zk.security import Credential, ZooKeeperSecurity, found_security
+from broker.zk.security import ZooKeeperCredential, ZooKeeperSecurity, found_security
 
 FOREIGN = (kazoo_errors.KazooException, KazooTimeoutError, ForceRetryError)
 
@@ -221,7 +221,7 @@ class Session:
         self._connected = threading.Event()
         self._awaits_connection = True
         self._is_stopped = False
-        self._handler = Handler()
+        self._handler = KazooHandler()
         self._speaks_tls = security.tls is not None
         if security.tls is not None:
             from broker.zk.tls import TlsHandler  # late: most sessions are plain
@@ -237,7 +237,7 @@ class Session:
             auth_data=[("digest", f"{one.user}:{one.password}") for one in self._proved],
         )
         self._client.add_listener(self._on_state)
-        self._handshakes = Handshakes(
+        self._handshakes = KazooHandshakes(
             self._client, self._address.servers, session_timeout_ms / 1000, self._handler
         )
 
@@ -483,7 +483,9 @@ class Session:
             return list(OPEN_ACL_UNSAFE)
         return self._acl(path, is_secured=True)
 
-    def _acl(self, path: str, *, is_secured: bool, owner: Credential | None = None) -> list[ACL]:
+    def _acl(
+        self, path: str, *, is_secured: bool, owner: ZooKeeperCredential | None = None
+    ) -> list[ACL]:
         """Return the ACL of a node in a cluster that is secured, or open."""
         protection = protection_of(path)
         if protection is Protection.OPEN or not is_secured:
@@ -525,7 +527,11 @@ class Session:
         return excess
 
     def have_acls(
-        self, node_paths: Iterable[str], *, is_secured: bool, owner: Credential | None = None
+        self,
+        node_paths: Iterable[str],
+        *,
+        is_secured: bool,
+        owner: ZooKeeperCredential | None = None,
     ) -> dict[str, bool]:
         """Return of each node whether it has the ACL of its path in a secured, or open, cluster.
 

@@ -19,7 +19,7 @@ from broker.errors import BrokerError, BrokerUnreachableError, ConfigError
 from broker.protocol.responses import BrokerAddress
 from broker.security.client_security import TlsFiles
 from broker.security.client_tls import refused, secured
-from broker.zk.handshakes import Handler
+from broker.zk.handshakes import KazooHandler
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def server_name(host: str, port: int) -> str:
     return f"ZooKeeper at {join_address(host, port)}"
 
 
-class TlsHandler(Handler):
+class TlsHandler(KazooHandler):
     """Makes the connections of one kazoo client, and keeps why servers have none."""
 
     def __init__(self, files: TlsFiles) -> None:

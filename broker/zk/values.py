@@ -30,7 +30,7 @@ _STATIC_MARK = "{  "
 """How a static subscription of ours begins; that of a member of Kafka 0.7 has one blank."""
 
 
-class BrokerInfo(NamedTuple):
+class BrokerNode(NamedTuple):
     """A registered broker.
 
     `creator` is the token `<host>-<milliseconds>` of its data directory, which distinguishes it
@@ -49,7 +49,7 @@ class BrokerInfo(NamedTuple):
         """Return `host:port`, an IPv6 address in brackets."""
         return join_address(self.host, self.port)
 
-    def at_tls(self) -> BrokerInfo:
+    def at_tls(self) -> BrokerNode:
         """Return it with the address of its first listener for TLS, if it has one."""
         for one in self.endpoints:
             if one.is_tls:
@@ -57,20 +57,20 @@ class BrokerInfo(NamedTuple):
         return self
 
 
-def encode_broker(info: BrokerInfo) -> bytes:
+def encode_broker(info: BrokerNode) -> bytes:
     """Return the value of a broker's node: `creator:host:port`, an IPv6 host in brackets."""
     # Kafka 0.7 `ZkUtils.registerBrokerInZk`; 0.7 cannot parse an IPv6 address in any form
     return f"{info.creator}:{info.address}".encode()
 
 
-def decode_broker(broker_id: int, value: bytes) -> BrokerInfo:
+def decode_broker(broker_id: int, value: bytes) -> BrokerNode:
     """Parse a broker's node, from the right: an IPv6 host may come without brackets."""
     text = _text(value, f"registration of broker {broker_id}")
     rest, _, port = text.rpartition(":")
     creator, host = _split_creator(rest)
     if not (creator and host and port.isascii() and port.isdigit() and int(port) < 65536):
         raise CoordinationError(f"registration of broker {broker_id} is malformed: {text!r}")
-    return BrokerInfo(broker_id, host, int(port), creator)
+    return BrokerNode(broker_id, host, int(port), creator)
 
 
 def _split_creator(text: str) -> tuple[str, str]:
@@ -91,7 +91,7 @@ def _is_ipv6(text: str) -> bool:
     return True
 
 
-def decode_brokers(nodes: Mapping[str, tuple[bytes, object]]) -> dict[int, BrokerInfo]:
+def decode_brokers(nodes: Mapping[str, tuple[bytes, object]]) -> dict[int, BrokerNode]:
     """Return the brokers of id nodes, given by path, by id; one that is malformed is left out."""
     brokers = {}
     for path, (value, _) in nodes.items():

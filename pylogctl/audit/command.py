@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylogctl.audit.options import Comparison, CountOptions
+from pylogctl.audit.options import CountOptions, Judging
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import selection
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
@@ -39,7 +39,7 @@ def check(
         "With --count: field of JSON messages that has their time, such as .meta.ts. Default: "
         "compare totals.",
     ),
-    comparison: Comparison,
+    comparison: Judging,
 ) -> None:
     """Compare the counts of tiers with the counts of the producers.
 

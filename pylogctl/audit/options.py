@@ -22,7 +22,7 @@ class CountOptions(Choice):
     tiers: list[str] | None = selection.option("--tier NAME", "Only this tier (repeatable).")
 
 
-class Comparison(Choice):
+class Judging(Choice):
     """Which counts are expected, when windows are judged, and which are shown or an error."""
 
     reference: str = selection.option(

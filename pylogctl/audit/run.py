@@ -14,7 +14,7 @@ from broker.errors import InvalidMessageError
 from broker.tools import audit
 from broker.topic import ReadRange, TopicPartition
 from broker.units import count_text
-from pylogctl.audit.options import Comparison, CountOptions
+from pylogctl.audit.options import CountOptions, Judging
 from pylogctl.cli.columns import HIDDEN, Bytes, Document, Fit, Integer, Millis, Rank, Row
 from pylogctl.cli.connections import open_side
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
@@ -25,7 +25,7 @@ from pylogctl.cli.selection import topic_filter
 from pylogctl.comparison import read_chunks
 
 
-class Counted(Row):
+class CountedWindow(Row):
     """A time window of a topic at a tier."""
 
     topic: Annotated[str, "topic that was counted"]
@@ -34,10 +34,10 @@ class Counted(Row):
     tier: Annotated[str, "tier that counted", Fit.WHOLE]
 
 
-class CountRow(Row):
+class AuditCountRow(Row):
     """What a tier counted in a window."""
 
-    window: Counted
+    window: CountedWindow
     messages: Annotated[Integer, "messages counted"]
     bytes: Annotated[Bytes, "their payloads"]
 
@@ -45,7 +45,7 @@ class CountRow(Row):
 class VerdictRow(Row):
     """What a tier counted in a window, compared with the reference tier."""
 
-    window: Counted
+    window: CountedWindow
     expected: Annotated[Integer, "messages at the reference tier", Rank(2)]
     found: Annotated[Integer, "messages at this tier", Rank(1)]
     difference: Annotated[Integer, "messages more than expected; negative for less"]
@@ -54,24 +54,24 @@ class VerdictRow(Row):
     status: Annotated[str, "ok, missing, late, surplus or open", Fit.STATE]
 
 
-SHOW = Document("audit.show/1", CountRow, empty="no counts")
+SHOW = Document("audit.show/1", AuditCountRow, empty="no counts")
 CHECK = Document("audit.check/1", VerdictRow, empty="")
 
 
-def show_rows(tallied: audit.Tally, tiers: Collection[str]) -> Iterator[CountRow]:
+def show_rows(tallied: audit.Tally, tiers: Collection[str]) -> Iterator[AuditCountRow]:
     """Yield a row of `SHOW` for each window and tier; of all tiers if `tiers` is empty."""
     for window in sorted(tallied):
         for tier, count in sorted(tallied[window].items()):
             if not tiers or tier in tiers:
-                counted = Counted(window.topic, window.start_ms, window.end_ms, tier)
-                yield CountRow(counted, count.message_count, count.payload_bytes)
+                counted = CountedWindow(window.topic, window.start_ms, window.end_ms, tier)
+                yield AuditCountRow(counted, count.message_count, count.payload_bytes)
 
 
 def check_row(verdict: audit.AuditVerdict) -> VerdictRow:
     """Return a row of `CHECK`."""
     window, expected, found = verdict.window, verdict.expected, verdict.found
     return VerdictRow(
-        Counted(window.topic, window.start_ms, window.end_ms, verdict.tier),
+        CountedWindow(window.topic, window.start_ms, window.end_ms, verdict.tier),
         expected.message_count,
         found.message_count,
         verdict.difference,
@@ -104,7 +104,7 @@ def show_counts(env: Environment, options: CountOptions) -> None:
 def check_counts(
     env: Environment,
     options: CountOptions,
-    comparison: Comparison,
+    comparison: Judging,
     *,
     counts_log: bool,
     time_field: str | None,

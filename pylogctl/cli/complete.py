@@ -30,7 +30,7 @@ from pylogctl.cli.environment import DEFAULT_ZOOKEEPER, CliError, xdg_dir
 from pylogctl.cli.fields import schemas_of
 from pylogctl.cli.help_page import HELP_FLAGS, TOPICS, ArgumentNode, CommandNode, OptionNode
 from pylogctl.cli.options import EVERY_GROUP, takes_value
-from pylogctl.cli.tree import CONTEXT_SETTINGS, Group, describe_command
+from pylogctl.cli.tree import CONTEXT_SETTINGS, CommandGroup, describe_command
 
 FRESH_S = 30.0
 STALE_S = 3600.0
@@ -147,7 +147,7 @@ def _read_line(before: list[str], current: str) -> _Line:
             option = ""
         elif word.startswith("-") and len(word) > 1:
             option = word if word in valued else ""
-        elif isinstance(command, Group):
+        elif isinstance(command, CommandGroup):
             command = command.get_command(ctx, word)  # None, which has no parameters, ends it
             ctx = typer.Context(command, info_name=word, parent=ctx)
             for param in command.get_params(ctx):
@@ -158,7 +158,7 @@ def _read_line(before: list[str], current: str) -> _Line:
 
 def _offered(line: _Line) -> Iterator[Value]:
     """Yield what can stand in place of the word being typed."""
-    if isinstance(line.command, Group):
+    if isinstance(line.command, CommandGroup):
         if line.option:
             yield from _named(line, _values_of_shared(line.option))
         elif line.current.startswith("-"):

@@ -131,14 +131,14 @@ def by_panel(options: Iterable[OptionNode]) -> dict[str, list[OptionNode]]:
     return {panel: members for panel, members in (rows | last).items() if members}
 
 
-class Style(NamedTuple):
+class HelpStyle(NamedTuple):
     """The columns of a line, and whether headings are bold."""
 
     width: int
     is_bold: bool
 
     @classmethod
-    def of(cls, streams: Streams, *, stderr: bool = False) -> Style:
+    def of(cls, streams: Streams, *, stderr: bool = False) -> HelpStyle:
         """Return the style of standard output, or of standard error."""
         env = Environment(streams, os.environ)
         is_tty = streams.stderr_is_tty if stderr else streams.stdout_is_tty
@@ -146,7 +146,7 @@ class Style(NamedTuple):
         return cls(width, is_tty and env.use_color(stderr=stderr))
 
 
-def command_help(node: CommandNode, style: Style, *, everything: bool = False) -> str:
+def command_help(node: CommandNode, style: HelpStyle, *, everything: bool = False) -> str:
     """Return the help of a command; with `everything` the shared options are explained too."""
     sections = [("Arguments", [(one.metavar, one.help) for one in node.arguments])]
     own = [one for one in node.options if one.name not in SHARED_NAMES]
@@ -179,7 +179,7 @@ def first_options(node: CommandNode) -> list[OptionNode]:
     return [by_flag[flag] for flag in node.facts.first]
 
 
-def group_help(node: CommandNode, style: Style) -> str:
+def group_help(node: CommandNode, style: HelpStyle) -> str:
     """Return the help of a group; its examples are the first of its first commands."""
     children = [child.facts.examples[0] for child in node.children if child.facts.examples]
     examples = node.facts.examples or children[:_EXAMPLES_OF_GROUP]
@@ -194,7 +194,7 @@ def group_help(node: CommandNode, style: Style) -> str:
 
 
 def _head(
-    node: CommandNode, usage: Iterable[str], examples: Iterable[str], style: Style
+    node: CommandNode, usage: Iterable[str], examples: Iterable[str], style: HelpStyle
 ) -> Iterator[str]:
     yield from folded(" ".join(["Usage:", node.name, *usage]), style.width, indent=" " * 7)
     yield from ("", *folded(f"{node.summary}.", style.width))
@@ -206,7 +206,9 @@ def _head(
         yield from (line.replace("\0", " ") for line in (*(f"{one} \\" for one in lines), last))
 
 
-def _sections(sections: Iterable[tuple[str, list[tuple[str, str]]]], style: Style) -> Iterator[str]:
+def _sections(
+    sections: Iterable[tuple[str, list[tuple[str, str]]]], style: HelpStyle
+) -> Iterator[str]:
     filled = [(heading, rows) for heading, rows in sections if rows]
     terms = [len(term) for _, rows in filled for term, _ in rows]
     column = 2 + max([one for one in terms if one <= _MAX_TERM], default=_MAX_TERM) + 2
@@ -228,5 +230,5 @@ def _flags(option: OptionNode) -> str:
     return "/".join(sorted(option.flags, key=len))
 
 
-def _heading(text: str, style: Style) -> str:
+def _heading(text: str, style: HelpStyle) -> str:
     return f"\x1b[1m{text}:\x1b[0m" if style.is_bold else f"{text}:"

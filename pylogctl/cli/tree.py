@@ -42,7 +42,7 @@ def describe(root: TyperGroup) -> CommandNode:
 def describe_command(command: Any, ctx: Any) -> CommandNode:
     """Return a command of a context as values, with all commands below it."""
     children = []
-    if isinstance(command, Group):
+    if isinstance(command, CommandGroup):
         for name in command.list_commands(ctx):
             child = command.get_command(ctx, name)
             if child is not None and not child.hidden:
@@ -175,11 +175,11 @@ class Command(TyperCommand):
     def get_help(self, ctx: Any) -> str:
         """Return the help, with all of the shared options if `--help-all` asked for it."""
         node = describe_command(self, ctx)
-        style = help_page.Style.of(_streams_of(ctx))
+        style = help_page.HelpStyle.of(_streams_of(ctx))
         return help_page.command_help(node, style, everything=ctx.meta.get(HELP_ALL, False))
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A group that accepts shared options before the command and passes them to it.
 
     Typer makes a command with all its parameters only when that is named or described.
@@ -206,7 +206,7 @@ class Group(TyperGroup):
 
     def get_help(self, ctx: Any, *, stderr: bool = False) -> str:
         """Return the help for standard output, or for standard error."""
-        style = help_page.Style.of(_streams_of(ctx), stderr=stderr)
+        style = help_page.HelpStyle.of(_streams_of(ctx), stderr=stderr)
         return help_page.group_help(self.described(ctx), style)
 
     def described(self, ctx: Any) -> CommandNode:
@@ -252,13 +252,13 @@ class Group(TyperGroup):
             if command is None or command.hidden:
                 continue
             child = typer.Context(command, info_name=name, parent=ctx)
-            if isinstance(command, Group):
+            if isinstance(command, CommandGroup):
                 yield from command._help_of_all(child)
             else:
                 yield command.get_help(child)
 
 
-class RootGroup(Group):
+class RootGroup(CommandGroup):
     """The root: imports the module of a command when the command is named.
 
     Attributes:
@@ -284,7 +284,7 @@ class RootGroup(Group):
         commands = importlib.import_module(home).app.commands
         if cmd_name in commands:
             return _made(cmd_name, commands[cmd_name])
-        group = Group(
+        group = CommandGroup(
             name=cmd_name,
             help=self.entries[cmd_name],
             context_settings=CONTEXT_SETTINGS,

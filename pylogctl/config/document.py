@@ -28,7 +28,7 @@ class OverrideRow(Row):
     node: Annotated[Text, "node in ZooKeeper", HIDDEN]
 
 
-class TopicRow(Row):
+class TopicSettingRow(Row):
     """A setting of a topic, with a value that is in effect on some brokers."""
 
     setting: Annotated[Text, "name", Fit.WHOLE]
@@ -53,7 +53,7 @@ class InEffect(Row):
     origin: Annotated[str, "broker (ZooKeeper), start (file, options), or default", Fit.WHOLE]
 
 
-class BrokerRow(Row):
+class BrokerSettingRow(Row):
     """A setting of a broker."""
 
     now: InEffect
@@ -92,8 +92,8 @@ CHANGE = Document("config.change/1", SettingChangeRow, empty="nothing changed")
 OVERRIDES = Document(
     "config.overrides/1", OverrideRow, empty="no topic and no broker has settings in ZooKeeper"
 )
-TOPIC = Document("config.topic/1", TopicRow, empty="no difference")
-BROKER = Document("config.broker/1", BrokerRow, empty="no settings")
+TOPIC = Document("config.topic/1", TopicSettingRow, empty="no difference")
+BROKER = Document("config.broker/1", BrokerSettingRow, empty="no settings")
 BROKER_DIFF = Document("config.broker-diff/1", BrokerDiffRow, empty="no difference")
 BROKERS_DIFF = Document(
     "config.brokers-diff/1", BrokersDiffRow, empty="no difference between brokers"

@@ -175,7 +175,7 @@ def _show_topic(
     with open_registry(env) as registry:
         brokers = _live(env, registry)
         admin.validate_exists(registry, target_of_topic(topic))
-    rows: list[document.TopicRow] = []
+    rows: list[document.TopicSettingRow] = []
     for setting in TOPIC_SETTINGS:
         found = list(_topic_rows(topic, setting, brokers))
         if not only_differences or len(found) > 1 or found[0].origin != "default":
@@ -186,9 +186,9 @@ def _show_topic(
 
 def _topic_rows(
     topic: str, setting: TopicSetting, brokers: Sequence[BrokerSettings]
-) -> Iterator[document.TopicRow]:
+) -> Iterator[document.TopicSettingRow]:
     for found in topic_values(topic, setting, brokers):
-        yield document.TopicRow(
+        yield document.TopicSettingRow(
             setting.property.name,
             found.text,
             found.origin,
@@ -202,7 +202,7 @@ def _topic_rows(
 def _show_broker(env: Environment, broker: BrokerSettings) -> None:
     """Render all settings of a broker."""
     rows = [
-        document.BrokerRow(
+        document.BrokerSettingRow(
             _in_effect(broker, prop),
             "running" if prop.field in BrokerConfig.DYNAMIC else "restart",
             prop.doc,

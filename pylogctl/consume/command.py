@@ -5,7 +5,7 @@ from __future__ import annotations
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument
 from pylogctl.cli.environment import Environment
-from pylogctl.consume.options import WAIT, Options
+from pylogctl.consume.options import WAIT, ConsumeOptions
 
 app = shared.App()
 
@@ -19,7 +19,7 @@ app = shared.App()
 )
 def consume(
     env: Environment,
-    options: Options,
+    options: ConsumeOptions,
     topics: list[str] | None = argument("[TOPIC]...", "Topics to read.", default=None),
 ) -> int:
     r"""Read messages of topics to stdout.

@@ -16,7 +16,7 @@ WAIT = OptionalValue(r"\d[\d.a-z]*", FOR_EVER)
 _PATTERNS = shared.topic_patterns("Read every topic whose whole name matches (repeatable).")
 
 
-class Reading(Choice):
+class ReadingOptions(Choice):
     """The topics, partitions and offsets to read."""
 
     patterns: Annotated[TopicPatterns, _PATTERNS] = shared.ALL_TOPICS
@@ -148,10 +148,10 @@ class ExecChoice(Choice):
 NO_COMMAND = ExecChoice()
 
 
-class Options(Choice):
+class ConsumeOptions(Choice):
     """All options of the command that no other command shares as a whole."""
 
-    reading: Reading
+    reading: ReadingOptions
     membership: MembershipOptions
     chosen: Chosen
     form: Form

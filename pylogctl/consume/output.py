@@ -19,7 +19,7 @@ from broker.topic import MessagePosition, TopicPartition
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.failures import CorruptMessages, OnCorrupt
 from pylogctl.cli.process import StopRequest
-from pylogctl.consume.plan import Plan
+from pylogctl.consume.plan import ConsumePlan
 from pylogctl.consume.watch import Watch, watched
 from pylogctl.format.envelope import MessageFacts, facts_of
 from pylogctl.format.message_format import Received
@@ -60,7 +60,7 @@ class Consumption:
     """
 
     env: Environment
-    plan: Plan
+    plan: ConsumePlan
     stop: StopRequest
     message_count: int = field(default=0, init=False)
     failed_count: int = field(default=0, init=False)

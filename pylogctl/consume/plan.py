@@ -18,7 +18,7 @@ from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.offsets import Span, make_span, validate_order
 from pylogctl.cli.properties import CONSUME, client_settings
 from pylogctl.cli.selection import group_pattern
-from pylogctl.consume.options import FOR_EVER, NO_COMMAND, Chosen, Form, Options
+from pylogctl.consume.options import FOR_EVER, NO_COMMAND, Chosen, ConsumeOptions, Form
 from pylogctl.format.envelope import write_envelope
 from pylogctl.format.filters import Filter, SampleFilter, grep, parse_sample, parse_where
 from pylogctl.format.framing import Framing, Shape, choose_framing, write_message
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pylogctl.consume.exec import ExecOptions, Executor
 
 
-class Plan(NamedTuple):
+class ConsumePlan(NamedTuple):
     """How to write messages and when to end.
 
     Attributes:
@@ -68,7 +68,7 @@ class Plan(NamedTuple):
 NO_TOPIC = "missing TOPIC (or --include RE; with --group all topics are consumed)"
 
 
-def make_request(env: Environment, topics: Sequence[str], options: Options) -> Request:
+def make_request(env: Environment, topics: Sequence[str], options: ConsumeOptions) -> Request:
     """Return what to read and how to write it; `-X dump` raises `typer.Exit`."""
     reading = options.reading
     config = client_settings(env, CONSUME, ConsumerConfig, {})
@@ -101,7 +101,7 @@ def _wait_s(text: str | None) -> float | None:
     return math.inf if text == FOR_EVER else parse_duration_s(text)
 
 
-def _group_pattern(options: Options) -> str | None:
+def _group_pattern(options: ConsumeOptions) -> str | None:
     """Return the pattern that chooses a group's topics if none is named; None without a group."""
     given = options.membership
     if given.group is None:
@@ -114,11 +114,11 @@ def _group_pattern(options: Options) -> str | None:
     return group_pattern(options.reading.patterns)
 
 
-def _make_plan(env: Environment, options: Options) -> Plan:
+def _make_plan(env: Environment, options: ConsumeOptions) -> ConsumePlan:
     reading, chosen, form = options.reading, options.chosen, options.form
     render, delimiter = _rendering(env, form)
     group = options.membership.group or ""
-    return Plan(
+    return ConsumePlan(
         render=render,
         delimiter=delimiter,
         filters=_filters(chosen),
@@ -219,7 +219,7 @@ def _validate_exec(form: Form) -> None:
 
 
 def _validate_selection(
-    env: Environment, topics: Sequence[str], options: Options, span: Span
+    env: Environment, topics: Sequence[str], options: ConsumeOptions, span: Span
 ) -> None:
     """Validate the options for topics, partitions and offsets, without or with a group."""
     include = options.reading.patterns.include
@@ -246,9 +246,9 @@ class Request(NamedTuple):
 
     env: Environment  # with the addresses of `-X`
     topics: Sequence[str]
-    options: Options
+    options: ConsumeOptions
     span: Span
-    plan: Plan
+    plan: ConsumePlan
     config: ConsumerConfig
     group_pattern: str | None  # chooses topics if none is named; None without a group
     wait_s: float | None  # for topics that do not exist; None for no wait, or infinity

@@ -14,7 +14,7 @@ from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import BrokerError
 from broker.producer.producer import Producer
 from broker.producer.settings import DEFAULT_DELIVERY_TIMEOUT_S, ProducerSettings
-from broker.tools.copying import Copied, Copy, Limits
+from broker.tools.copying import Copied, Copy, CopyLimits
 from broker.tools.mirror_producer import MirroredSet, MirrorProducer
 from broker.topic import TopicPartition, validate_topic_name
 from broker.units import Pacer, Rate, count_text, format_size, parse_rate
@@ -29,7 +29,7 @@ from pylogctl.cli.render import render
 from pylogctl.copy.options import CopyChoice
 from pylogctl.produce.broker_loss import BrokerWaits
 from pylogctl.produce.readback import SentSets
-from pylogctl.produce.sender import Batch, Confirmed, explained, pace_text
+from pylogctl.produce.sender import Confirmed, MessageBatch, explained, pace_text
 
 
 class CopyRow(Row):
@@ -167,7 +167,7 @@ def _copy(
     def note(confirmed: MirroredSet, base_offset: int) -> None:
         assert sent_sets is not None
         numbers = range(copy.message_count + 1, copy.message_count + 1 + confirmed.message_count)
-        batch = Batch(confirmed.target, confirmed.message_set, numbers)
+        batch = MessageBatch(confirmed.target, confirmed.message_set, numbers)
         sent_sets.note(Confirmed(batch, base_offset, confirmed.message_set))
 
     with ExitStack() as stack:
@@ -177,7 +177,7 @@ def _copy(
         copy = Copy(
             producer,
             copied,
-            Limits(choice.max_messages, pacer),
+            CopyLimits(choice.max_messages, pacer),
             lambda: stop.is_set,
             meter.advance,
             corrupt.pass_over,

@@ -37,7 +37,7 @@ _CHUNK_BYTES = 4 << 20
 _READ_BYTES = 1 << 20
 
 
-class Ends(NamedTuple):
+class LogEnds(NamedTuple):
     """The first offset of a copy, and the end of its part that is compared."""
 
     start: int
@@ -48,21 +48,21 @@ _Digest = tuple[bytes, str]  # of a range, and the name of the segment with its 
 _Found = TypeVar("_Found")
 
 
-class Copy(Protocol):
+class ComparedCopy(Protocol):
     """A copy of a log; BrokerError if it cannot be read."""
 
     @property
     def name(self) -> str:
         """Return the id of the broker that has it, or its path."""
 
-    def ends(self) -> Ends:
+    def ends(self) -> LogEnds:
         """Return its ends."""
 
     def digest(self, offset: int, length: int) -> _Digest | None:
         """Return the digest of a range; None if the copy lacks a part, such as after retention."""
 
 
-class Difference(NamedTuple):
+class LogDifference(NamedTuple):
     """The first difference between copies."""
 
     offset: int  # of the first byte
@@ -70,25 +70,25 @@ class Difference(NamedTuple):
     segments: Mapping[str, str]  # with that byte, by copy
 
 
-class Comparison(NamedTuple):
+class LogComparison(NamedTuple):
     """The result of comparing the copies of a log, named in `copies`."""
 
     copies: tuple[str, ...]
     start: int  # the first offset that at least two of them have, -1 if there is none
     end: int  # the end of what at least two of them have; the start if all are empty
     compared_bytes: int  # up to a difference
-    difference: Difference | None  # the first one
+    difference: LogDifference | None  # the first one
     failures: tuple[errors.BrokerError, ...]  # of copies that could not be read
 
 
 class _Readable:
     """The copies of a log that can be read; one that fails is left out from then on."""
 
-    def __init__(self, copies: Iterable[Copy]) -> None:
+    def __init__(self, copies: Iterable[ComparedCopy]) -> None:
         self._copies = {copy.name: copy for copy in copies}
         self.failures: list[errors.BrokerError] = []
 
-    def ends(self) -> dict[str, Ends]:
+    def ends(self) -> dict[str, LogEnds]:
         """Return the ends of each copy."""
         return self._ask(list(self._copies), lambda copy: copy.ends())
 
@@ -96,7 +96,9 @@ class _Readable:
         """Return the digest of a range of each named copy that has all of it."""
         return self._ask(names, lambda copy: copy.digest(offset, length))
 
-    def _ask(self, names: Iterable[str], ask: Callable[[Copy], _Found | None]) -> dict[str, _Found]:
+    def _ask(
+        self, names: Iterable[str], ask: Callable[[ComparedCopy], _Found | None]
+    ) -> dict[str, _Found]:
         found = {}
         for name in names:
             if name not in self._copies:
@@ -112,7 +114,9 @@ class _Readable:
         return found
 
 
-def compare(copies: Sequence[Copy], advance: Callable[[int], None] = lambda _: None) -> Comparison:
+def compare(
+    copies: Sequence[ComparedCopy], advance: Callable[[int], None] = lambda _: None
+) -> LogComparison:
     """Compare copies of a log up to the first difference; one that cannot be read is left out."""
     readable = _Readable(copies)
     ends = readable.ends()
@@ -130,10 +134,10 @@ def compare(copies: Sequence[Copy], advance: Callable[[int], None] = lambda _: N
     if not ranges and len(ends) > 1 and len(set(ends.values())) == 1:
         start, end = next(iter(ends.values()))
     names = tuple(copy.name for copy in copies)
-    return Comparison(names, start, end, compared_bytes, difference, tuple(readable.failures))
+    return LogComparison(names, start, end, compared_bytes, difference, tuple(readable.failures))
 
 
-def _common_ranges(ends: Mapping[str, Ends]) -> list[tuple[int, int, tuple[str, ...]]]:
+def _common_ranges(ends: Mapping[str, LogEnds]) -> list[tuple[int, int, tuple[str, ...]]]:
     """Return the ranges that at least two copies have, and which, by offset."""
     cuts = sorted({offset for one in ends.values() for offset in one})
     found = []
@@ -154,7 +158,7 @@ def _chunks(
 
 def _first_difference(
     readable: _Readable, names: Iterable[str], offset: int, length: int
-) -> Difference | None:
+) -> LogDifference | None:
     """Return the first byte of a range that differs; None if the range is the same."""
     digests = readable.digests(names, offset, length)
     if len({digest for digest, _ in digests.values()}) < 2:
@@ -168,7 +172,7 @@ def _first_difference(
         groups.setdefault(digest, []).append(name)
     named = [tuple(sorted(one, key=lambda name: (len(name), name))) for one in groups.values()]
     in_order = sorted(named, key=lambda one: (-len(one), one))
-    return Difference(offset, tuple(in_order), {name: one[1] for name, one in digests.items()})
+    return LogDifference(offset, tuple(in_order), {name: one[1] for name, one in digests.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +183,9 @@ class _BrokerCopy:
     connection: Connection
     partition: TopicPartition
 
-    def ends(self) -> Ends:
+    def ends(self) -> LogEnds:
         found = self._ask(0, 0)
-        return Ends(found.log_start_offset, max(found.log_start_offset, found.high_watermark))
+        return LogEnds(found.log_start_offset, max(found.log_start_offset, found.high_watermark))
 
     def digest(self, offset: int, length: int) -> _Digest | None:
         found = self._ask(offset, length)
@@ -228,18 +232,18 @@ class FileCopy:
                 raise errors.StorageError(f"cannot read '{path}': {reason_of(error)}") from error
         self._files.sort()
 
-    def ends(self) -> Ends:
-        """See `Copy`."""
+    def ends(self) -> LogEnds:
+        """See `ComparedCopy`."""
         if not self._files:
-            return Ends(0, 0)
+            return LogEnds(0, 0)
         start = self._files[0][0]
         end = self._files[-1][0] + self._files[-1][1]
         if self._high_watermark is not None:
             end = max(start, min(end, self._high_watermark))
-        return Ends(start, end)
+        return LogEnds(start, end)
 
     def digest(self, offset: int, length: int) -> _Digest | None:
-        """See `Copy`."""
+        """See `ComparedCopy`."""
         digest = hashlib.sha256()
         first = ""
         for base, size, path in self._files:
@@ -281,12 +285,12 @@ def compare_replicas(env: Environment, topics: Sequence[str], wanted: PartitionL
                 closing.callback(connections[broker.id].close)
             return connections[broker.id]
 
-        logs: dict[str, list[Copy]] = {}
+        logs: dict[str, list[ComparedCopy]] = {}
         absent: dict[int, errors.BrokerError] = {}
         for one in sorted(partitions):
             if len(one.replicas) < 2 or (wanted is not None and not wanted.matches(one.partition)):
                 continue
-            copies: list[Copy] = []
+            copies: list[ComparedCopy] = []
             for id in one.replicas:
                 if id in live:
                     copies.append(_BrokerCopy(str(id), connection_to(live[id]), one.partition))
@@ -341,7 +345,7 @@ def compare_paths(
             f"'{other}' is no data directory of a broker, as '{next(iter(data_dirs))}' is",
             "compare data directories with each other, or logs with each other",
         )
-    logs: dict[str, list[Copy]] = {}
+    logs: dict[str, list[ComparedCopy]] = {}
     if not data_dirs:
         given = {path: segments_of(path) if path.is_dir() else [path] for path in paths}
         if empty := [path for path, found in given.items() if not found]:
@@ -374,7 +378,7 @@ def compare_paths(
 
 def _compare_all(
     env: Environment,
-    logs: Mapping[str, Sequence[Copy]],
+    logs: Mapping[str, Sequence[ComparedCopy]],
     kind: str,
     absent: Sequence[errors.BrokerError],
 ) -> None:
@@ -411,7 +415,7 @@ def _compare_all(
     raise_failures(env, Done(failures, sum(map(len, logs.values())) + len(absent), "copies"))
 
 
-def _describe(name: str, kind: str, found: Difference) -> str:
+def _describe(name: str, kind: str, found: LogDifference) -> str:
     groups = [
         f"{kind}{'s' * (len(one) > 1)} {', '.join(one)}" if kind else ", ".join(one)
         for one in found.groups
@@ -421,7 +425,7 @@ def _describe(name: str, kind: str, found: Difference) -> str:
     return f"{place} at offset {found.offset}: {' from '.join(groups)}, in segment {of_segments}"
 
 
-def _row(name: str, found: Comparison) -> CompareRow:
+def _row(name: str, found: LogComparison) -> CompareRow:
     difference = found.difference
     result = "same" if difference is None else "differ"
     if difference is None and any(

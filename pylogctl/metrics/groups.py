@@ -34,7 +34,7 @@ class _Topic(NamedTuple):
 
 
 @dataclass(slots=True)
-class Looks:
+class LookCounts:
     """How the looks at groups went."""
 
     lags: Sequence[GroupLag] = ()  # of the last one, none if that failed
@@ -43,7 +43,7 @@ class Looks:
     is_failing: bool = False
 
 
-LOOKS: ManagedObject[Looks] = ManagedObject(
+LOOKS: ManagedObject[LookCounts] = ManagedObject(
     "GroupObserver",
     gauge("LastLookMs", lambda it: it.last_ms,
         "when all groups were looked at last", unit="ms",
@@ -86,7 +86,7 @@ def _commit_age_ms(lag: GroupLag) -> int | None:
     return max(0, lag.time_ms - max(commits_ms)) if commits_ms else None
 
 
-def readings(looks: Looks, *, with_partitions: bool = True) -> Iterator[Reading]:
+def readings(looks: LookCounts, *, with_partitions: bool = True) -> Iterator[Reading]:
     """Yield the metrics of groups."""
     yield Reading(LOOKS, looks)
     for lag in looks.lags:
@@ -110,7 +110,7 @@ def serve_groups(
     with_partitions: bool,
 ) -> None:
     """Look at all groups each `interval_s` and serve what was seen, until a signal comes."""
-    looks = Looks()
+    looks = LookCounts()
 
     def text() -> str:
         return exposition_text(readings(looks, with_partitions=with_partitions))
@@ -125,7 +125,7 @@ def serve_groups(
                 _look(observer, looks)
 
 
-def _look(observer: GroupObserver, looks: Looks) -> None:
+def _look(observer: GroupObserver, looks: LookCounts) -> None:
     """Look at all groups; nothing is known of them after a failure."""
     try:
         groups = list_groups(observer.session)

@@ -7,7 +7,7 @@ from typing import Annotated
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument
 from pylogctl.cli.environment import Environment, ExitStatus
-from pylogctl.perf.options import PacedChoice, ProduceChoice, ReadChoice
+from pylogctl.perf.options import MeasuredRead, PacedChoice, ProduceChoice
 
 app = shared.App()
 
@@ -46,7 +46,7 @@ def produce(env: Environment, topic: _Topic, choice: ProduceChoice) -> int:
     exits=_READS,
     dumps_properties=True,
 )
-def consume(env: Environment, topic: _Topic, choice: ReadChoice) -> int:
+def consume(env: Environment, topic: _Topic, choice: MeasuredRead) -> int:
     """Read messages as fast as possible, decode every one, and measure it.
 
     Without --messages and --duration it reads the messages that exist now, for 10s at most. Without

@@ -27,7 +27,7 @@ from broker.protocol.responses import decode_fetch_response
 from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.environment import UsageError
 from pylogctl.perf import measure
-from pylogctl.perf.options import ReadChoice
+from pylogctl.perf.options import MeasuredRead
 
 _PAUSE_S = 0.1
 
@@ -51,7 +51,7 @@ class Polled(Protocol):
 def open_readings(
     side: Side,
     ranges: Mapping[TopicPartition, ReadRange],
-    choice: ReadChoice,
+    choice: MeasuredRead,
     config: ConsumerConfig,
 ) -> Iterator[AbstractContextManager[Polled]]:
     """Make a reader for each thread; with `--simple` one that sends one fetch request at a time."""
@@ -115,7 +115,7 @@ class _SimpleReading(SelfClosing):
 
 def consume_load(
     readings: Sequence[Polled],
-    choice: ReadChoice,
+    choice: MeasuredRead,
     measurement: measure.Measurement,
     idle_timeout_s: float | None,
 ) -> tuple[measure.Result, End]:

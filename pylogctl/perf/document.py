@@ -30,7 +30,7 @@ class ResultRow(Row):
     rss_bytes: Annotated[Bytes, "peak memory of this process"]
 
 
-class ProduceRow(ResultRow):
+class PerfProduceRow(ResultRow):
     """The result of `perf produce`."""
 
     overhead_bytes: Annotated[Number, "bytes of log per message beyond its payload"]
@@ -46,7 +46,7 @@ class E2eRow(ResultRow):
     flush: Annotated[Text, "when messages are flushed, and so become readable", Fit.WRAP]
 
 
-class PlanRow(Row):
+class PerfPlanRow(Row):
     """What `perf produce` would do."""
 
     topic: Annotated[Text, "topic messages would be sent to"]
@@ -62,10 +62,10 @@ class PlanRow(Row):
 
 _Result = TypeVar("_Result", bound=ResultRow)
 
-PRODUCE = Document("perf.produce/1", ProduceRow, empty="nothing measured")
+PRODUCE = Document("perf.produce/1", PerfProduceRow, empty="nothing measured")
 CONSUME = Document("perf.consume/1", ResultRow, empty="nothing measured")
 E2E = Document("perf.e2e/1", E2eRow, empty="nothing measured")
-PLAN = Document("perf.produce.plan/1", PlanRow, empty="nothing to send")
+PLAN = Document("perf.produce.plan/1", PerfPlanRow, empty="nothing to send")
 
 _PRODUCE_HEADER_07 = (
     "start.time, end.time, compression, message.size, batch.size, total.data.sent.in.MB, MB.sec, "

@@ -25,7 +25,7 @@ _POLL_S = 0.1
 _PROGRAM = "from pylogctl.perf.open_loop import main; main()"
 
 
-class Sender(SelfClosing):
+class SendingProcess(SelfClosing):
     """The sending process; killed at the end of the block."""
 
     def __init__(self, order: LoopPlan) -> None:
@@ -113,7 +113,7 @@ def e2e_load(
     messages are waited for.
     """
     with ExitStack() as stack:
-        sender = stack.enter_context(Sender(order))
+        sender = stack.enter_context(SendingProcess(order))
         (topic,) = order.leaders.topics()
         with OffsetLister(order.leaders, connect) as offsets:
             ranges = {
@@ -142,7 +142,7 @@ class _Listener:
 
     source: ClusterReader
     order: LoopPlan
-    sender: Sender
+    sender: SendingProcess
     warmup_count: int
     idle_timeout_s: float
     tally: measure.Tally = field(default_factory=measure.Tally, init=False)

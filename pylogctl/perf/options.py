@@ -10,7 +10,7 @@ from pylogctl.cli.declarations import Choice, flag, inputs, limits, option, outp
 _DEFAULT_DURATION_S = 10.0
 
 
-class RunChoice(Choice):
+class MeasureChoice(Choice):
     """How long to measure, and where the figures go."""
 
     messages: int | None = limits.option(
@@ -27,7 +27,7 @@ class RunChoice(Choice):
         return _DEFAULT_DURATION_S if self.messages is None else None
 
 
-class LoadChoice(RunChoice):
+class ThroughputChoice(MeasureChoice):
     """A measurement of throughput."""
 
     threads: int = option("--threads N", "Threads that work at the same time.", min=1, default=1)
@@ -36,7 +36,7 @@ class LoadChoice(RunChoice):
     )
 
 
-class ProduceChoice(LoadChoice):
+class ProduceChoice(ThroughputChoice):
     """The messages to send, and how fast."""
 
     size: str | None = inputs.option(
@@ -53,7 +53,7 @@ class ProduceChoice(LoadChoice):
     )
 
 
-class ReadChoice(LoadChoice):
+class MeasuredRead(ThroughputChoice):
     """The offsets to read, and how."""
 
     partition: shared.PartitionsOption = None
@@ -65,7 +65,7 @@ class ReadChoice(LoadChoice):
     )
 
 
-class PacedChoice(RunChoice):
+class PacedChoice(MeasureChoice):
     """The messages to send at even intervals."""
 
     rate: str = limits.option(

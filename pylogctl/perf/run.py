@@ -34,7 +34,7 @@ from pylogctl.perf.consume import End, consume_load, open_readings
 from pylogctl.perf.e2e import e2e_load, make_topic
 from pylogctl.perf.measure import measured
 from pylogctl.perf.open_loop import STAMP, LoopPlan, TopicLeaders
-from pylogctl.perf.options import PacedChoice, ProduceChoice, ReadChoice, RunChoice
+from pylogctl.perf.options import MeasureChoice, MeasuredRead, PacedChoice, ProduceChoice
 from pylogctl.perf.produce import Batch, batches_of, make_producer, parse_sizes, produce_load
 
 IDLE_TIMEOUT_S = 5.0
@@ -69,7 +69,7 @@ def produce(env: Environment, topic: str, choice: ProduceChoice) -> ExitStatus:
             log_end=partial(_log_end, shared, connect, topic),
         )
     csv_07 = document.produce_csv_07(result, batches, codec_of(config)) if choice.compat07 else None
-    row = document.row_of(document.ProduceRow, result, overhead_bytes=result.overhead_bytes)
+    row = document.row_of(document.PerfProduceRow, result, overhead_bytes=result.overhead_bytes)
     return _report(env, document.PRODUCE, row, measurement.stop.status, csv_07)
 
 
@@ -91,7 +91,7 @@ def _show_plan(
     with _open(env, config) as (cluster, *_):
         partitions = cluster.partitions(topic)
     sizes = [sum(map(len, batch)) for batch in batches]
-    row = document.PlanRow(
+    row = document.PerfPlanRow(
         topic,
         [partition.name for partition in partitions] or None,
         choice.messages,
@@ -106,7 +106,7 @@ def _show_plan(
     env.note("nothing sent; this was a dry run")
 
 
-def consume(env: Environment, topic: str, choice: ReadChoice) -> ExitStatus:
+def consume(env: Environment, topic: str, choice: MeasuredRead) -> ExitStatus:
     """Read partitions of a topic, measure it and report the result."""
     if choice.simple and choice.threads > 1:
         raise UsageError("--simple reads with one thread")
@@ -205,7 +205,7 @@ def _flush_of(cluster: Cluster, connect: Connect, topic: str, acks: str) -> str 
     return "; ".join(sorted(texts)) or None
 
 
-def validate_output(env: Environment, choice: RunChoice, *, compat07: bool = False) -> None:
+def validate_output(env: Environment, choice: MeasureChoice, *, compat07: bool = False) -> None:
     """Validate before a long run how its result is to be written."""
     if compat07:
         if env.settings.output not in (None, "csv"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from broker.spark.audit import Counted, count_messages, tally_events, with_payload
+from broker.spark.audit import WindowCounts, count_messages, tally_events, with_payload
 from broker.spark.loading.output import LoadOutput
 from broker.spark.source import read_messages
 from broker.tools.audit import AuditWindow, compare, merged
@@ -17,7 +17,7 @@ from pylogctl.cli.render import render
 from pylogctl.cli.selection import compile_patterns, split_patterns
 from pylogctl.pipeline.document import AUDIT, AuditRow, audit_row
 from pylogctl.pipeline.options import AuditChoice
-from pylogctl.pipeline.reading import Reading, plan_reading
+from pylogctl.pipeline.reading import PlannedReading, plan_reading
 from pylogctl.pipeline.spark import open_spark
 
 _LOG_TIER, _LOAD_TIER = "log", "load"
@@ -83,11 +83,11 @@ def _load_output(path: Path) -> LoadOutput:
 def _count(
     env: Environment,
     session: SparkSession,
-    reading: Reading,
+    reading: PlannedReading,
     output: LoadOutput | None,
     windows: Collection[AuditWindow],
     time_field: str | None,
-) -> dict[str, Counted]:
+) -> dict[str, WindowCounts]:
     """Count messages in topics, and in a load if there is one; by tier."""
     columns = ["topic", "partition", "offset", "inner_index", "value"]
     tables = {_LOG_TIER: read_messages(session, reading.of_batch(), columns=columns)}
@@ -107,7 +107,7 @@ def _count(
     return counted
 
 
-def _is_complete(output: LoadOutput, reading: Reading) -> bool:
+def _is_complete(output: LoadOutput, reading: PlannedReading) -> bool:
     """Return whether the loads reach the ends of the topics."""
     last = output.last()
     reached = {} if last is None else last.offsets

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from broker.tools.audit import AuditVerdict
 
 
-class PlanRow(Row):
+class PipelinePlanRow(Row):
     """A partition that would be loaded."""
 
     topic: Annotated[Text, "the topic"]
@@ -56,14 +56,14 @@ class AuditRow(Row):
     status: Annotated[Text, "ok, lost, late, duplicated or open", Fit.STATE]
 
 
-PLAN = Document("pipeline.load.plan/1", PlanRow, empty="nothing to load")
+PLAN = Document("pipeline.load.plan/1", PipelinePlanRow, empty="nothing to load")
 LOAD = Document("pipeline.load/1", LoadRow, empty="nothing to load")
 
 
 AUDIT = Document("pipeline.audit/1", AuditRow, empty="")
 
 
-def load_plan_rows(plan: LoadPlan) -> list[PlanRow]:
+def load_plan_rows(plan: LoadPlan) -> list[PipelinePlanRow]:
     """Return the rows of a planned load, one for each partition."""
     rows = []
     for one in plan.read.ranges:
@@ -76,7 +76,9 @@ def load_plan_rows(plan: LoadPlan) -> list[PlanRow]:
         lost = sum(gap.end - gap.start for gap in gaps)
         topic, name = one.partition.topic, one.partition.name
         rows.append(
-            PlanRow(topic, name, one.start, one.end, sum(sizes), len(sizes), lost, plan.number)
+            PipelinePlanRow(
+                topic, name, one.start, one.end, sum(sizes), len(sizes), lost, plan.number
+            )
         )
     return rows
 

@@ -23,7 +23,7 @@ from pylogctl.cli.progress import progress
 from pylogctl.log.command import segment_files
 from pylogctl.log.document import report_verification
 from pylogctl.pipeline.options import EventChoice, Job, JoinChoice, SparkChoice, WindowChoice
-from pylogctl.pipeline.reading import Reading, StreamOffsets, plan_reading, reporting
+from pylogctl.pipeline.reading import PlannedReading, StreamOffsets, plan_reading, reporting
 from pylogctl.pipeline.results import write_result
 from pylogctl.pipeline.spark import in_parts, open_spark, parse_conf
 from pylogctl.pipeline.stream import START, Identity, check_checkpoint, run_stream
@@ -35,8 +35,10 @@ _CONF = {"spark.sql.session.timeZone": "UTC"}
 
 @contextmanager
 def _opened(
-    job: Job, *topics: Sequence[str], check: Callable[[Job, list[Reading]], None] = lambda *_: None
-) -> Iterator[tuple[SparkSession, list[Reading]]]:
+    job: Job,
+    *topics: Sequence[str],
+    check: Callable[[Job, list[PlannedReading]], None] = lambda *_: None,
+) -> Iterator[tuple[SparkSession, list[PlannedReading]]]:
     """Plan a read for each list of topics, `check` the plans, and open Spark for the block."""
     on_absent = job.env.warn if job.stream.stream else None
     planned = [
@@ -111,7 +113,7 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
                 )
 
 
-def _check_view_names(job: Job, planned: Sequence[Reading]) -> None:
+def _check_view_names(job: Job, planned: Sequence[PlannedReading]) -> None:
     """Refuse topics that would have the same view: Spark ignores the case of names."""
     if parse_conf(job.spark.spark_conf or ()).get(queries.CASE_SENSITIVE, "").lower() == "true":
         return
@@ -246,7 +248,7 @@ def _identity(command: str, job: Job, *choices: Choice) -> Identity:
 
 
 def _events(
-    session: SparkSession, job: Job, reading: Reading, fields: extraction.EventFields
+    session: SparkSession, job: Job, reading: PlannedReading, fields: extraction.EventFields
 ) -> DataFrame:
     if job.stream.stream:
         messages = stream_messages(session, reading.of_stream(), columns=["value"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from broker.errors import ConfigError
 from broker.units import format_duration, parse_duration_ms
-from pylogctl.audit.options import Comparison
+from pylogctl.audit.options import Judging
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import (
     Choice,
@@ -460,7 +460,7 @@ class AuditChoice(Choice):
         "Field of JSON messages with their time, as given to produce --time-field. Default: "
         "compare each topic as a whole.",
     )
-    comparison: Comparison
+    comparison: Judging
     spark: SparkChoice
 
 

@@ -32,7 +32,7 @@ _FLAGS = {"; crc=skip ": "--corrupt skip", "; failOnDataLoss=false ": "--allow-d
 StreamOffsets = dict[str, Any]  # as a stream's source gives them to Spark
 
 
-class Reading(NamedTuple):
+class PlannedReading(NamedTuple):
     """Options of a read, and its plan."""
 
     options: source.ReadOptions
@@ -162,7 +162,7 @@ def plan_reading(
     loss: LossChoice = NO_LOSS,
     *,
     on_absent: Callable[[str], object] | None = None,
-) -> Reading:
+) -> PlannedReading:
     """Plan a read, and warn of messages that are missing.
 
     A broker that is down is an error, unless data loss is allowed, or `on_absent` is given: it is
@@ -173,13 +173,13 @@ def plan_reading(
         plan = plan_read(options, may_lack_brokers=on_absent is not None)
     report_absent(on_absent or env.warn, plan)
     warn_of_omissions(env, plan.omissions)
-    return Reading(options, plan)
+    return PlannedReading(options, plan)
 
 
 @contextmanager
 def reporting(
-    env: Environment, readings: Sequence[Reading], spark: SparkChoice
-) -> Iterator[list[Reading]]:
+    env: Environment, readings: Sequence[PlannedReading], spark: SparkChoice
+) -> Iterator[list[PlannedReading]]:
     """Yield readings whose tasks report omissions, and print these as warnings after the block.
 
     The omissions of tasks on a cluster are only in the logs of its executors.

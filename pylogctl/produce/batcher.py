@@ -14,14 +14,14 @@ from pylogctl.cli.environment import CliError
 from pylogctl.format import framing_reader
 from pylogctl.format.framing_reader import CHUNK_BYTES, Block, ChunkReader, Framed, Refuse
 from pylogctl.produce.input_reader import InputError, InputReader, InputStopped
-from pylogctl.produce.sender import Batch, Sender
+from pylogctl.produce.sender import MessageBatch, Sender
 
 _Part = TypeVar("_Part", Block, Framed)
 
 ANY_COUNT = (1 << 31) - 1  # no limit of messages
 
 
-class Limits(NamedTuple):
+class BatchLimits(NamedTuple):
     """Sizes of messages and batches, and how long a batch may wait to become full."""
 
     message_bytes: int
@@ -64,7 +64,7 @@ class Lines(NamedTuple):
     delimiter: bytes  # at least one byte
 
 
-class Message(NamedTuple):
+class UnsentMessage(NamedTuple):
     """A message to send."""
 
     partition: TopicPartition
@@ -77,7 +77,7 @@ class Splitter(Protocol):
     def split(self, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
         """Yield what the framing gives, as soon as each is complete."""
 
-    def message_of(self, framed: Framed, number: int) -> Message | None:
+    def message_of(self, framed: Framed, number: int) -> UnsentMessage | None:
         """Return the message with a number in the run; None to leave it out; raise `CliError`."""
 
 
@@ -111,7 +111,7 @@ class Batcher:
     sender: Sender
     splitter: Lines | Splitter
     _: KW_ONLY
-    limits: Limits
+    limits: BatchLimits
     max_messages: int | None
     refusals: Refusals
     accepted: Callable[[bytes], None] | None = None
@@ -196,7 +196,7 @@ class Batcher:
         if self._add(message, number) and self.accepted is not None:
             self.accepted(framed.raw)
 
-    def _add(self, message: Message, number: int) -> bool:
+    def _add(self, message: UnsentMessage, number: int) -> bool:
         """Add a message to the open batch of its partition; return False if it is refused."""
         partition, payload = message
         limits = self.limits
@@ -220,14 +220,14 @@ class Batcher:
             self._send_all()
         return True
 
-    def _send_alone(self, message: Message, number: int) -> bool:
+    def _send_alone(self, message: UnsentMessage, number: int) -> bool:
         """Send a message that its broker may refuse, behind all others; return whether it did not.
 
         Messages behind it are sent when the broker has answered.
         """
         refused_count = self.refusals.count
         self._send_all()
-        self.sender.send(Batch(message.partition, encode([message.payload]), [number]))
+        self.sender.send(MessageBatch(message.partition, encode([message.payload]), [number]))
         self.sender.flush()
         return self.refusals.count == refused_count
 
@@ -235,7 +235,7 @@ class Batcher:
         batch = self._open.pop(partition)
         if not self._open:
             self._since_s = None
-        self.sender.send(Batch(partition, encode(batch.payloads), batch.numbers))
+        self.sender.send(MessageBatch(partition, encode(batch.payloads), batch.numbers))
 
     def _send_all(self) -> None:
         if isinstance(self.splitter, Lines):
@@ -309,7 +309,7 @@ class Batcher:
         for end, count in zip(encoded.cuts, encoded.counts, strict=True):
             numbers = range(self._number + 1, self._number + count + 1)
             self._number += count
-            self.sender.send(Batch(lines.partition, view[start:end], numbers))
+            self.sender.send(MessageBatch(lines.partition, view[start:end], numbers))
             start = end
         if self.accepted is not None:
             self.accepted(text[: encoded.consumed])
@@ -323,7 +323,7 @@ class Batcher:
         else:
             self._left_count -= 1
             self._number += 1
-            is_sent = self._send_alone(Message(lines.partition, raw[:size]), self._number)
+            is_sent = self._send_alone(UnsentMessage(lines.partition, raw[:size]), self._number)
             if is_sent and self.accepted is not None:
                 self.accepted(raw)
         self.position += len(raw)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument
 from pylogctl.cli.environment import Environment
-from pylogctl.produce.options import Options
+from pylogctl.produce.options import ProduceOptions
 
 app = shared.App()
 
@@ -20,7 +20,7 @@ def produce(
     env: Environment,
     *,
     topic: str = argument("TOPIC", "Topic to write to."),
-    options: Options,
+    options: ProduceOptions,
     files: list[str] | None = argument(
         "[FILE]...", "Input, in order; - is stdin. Default: stdin.", default=None
     ),

@@ -23,8 +23,8 @@ from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 from pylogctl.format import framing_reader
 from pylogctl.format.framing import Framing, Shape, escape
 from pylogctl.format.framing_reader import ChunkReader, Framed, Refuse, refuse_all
-from pylogctl.produce.batcher import Message
-from pylogctl.produce.plan import Plan
+from pylogctl.produce.batcher import UnsentMessage
+from pylogctl.produce.plan import ProducePlan
 
 _MORE_COLUMNS_BYTES = 1 << 20
 _BYTE_ORDER_MARK = "\ufeff"
@@ -51,7 +51,7 @@ class MessageSplitter:
         fixed: the partition of all messages; None if each has its own.
     """
 
-    plan: Plan
+    plan: ProducePlan
     producer: Producer
     fixed: TopicPartition | None
     clock: Clock
@@ -80,7 +80,7 @@ class MessageSplitter:
             stream, plan.framing, max_message_bytes=limit, refuse=refuse
         )
 
-    def message_of(self, framed: Framed, number: int) -> Message | None:
+    def message_of(self, framed: Framed, number: int) -> UnsentMessage | None:
         """See `Splitter`."""
         outgoing = Outgoing(framed.payload)
         for step in self._steps:
@@ -90,7 +90,7 @@ class MessageSplitter:
             return None
         if len(payload) > limit:
             raise framing_reader.too_large(framed.number, framed.position, len(payload), limit)
-        return Message(self.fixed or self._partition_of(outgoing, framed.number), payload)
+        return UnsentMessage(self.fixed or self._partition_of(outgoing, framed.number), payload)
 
     def _partition_of(self, outgoing: Outgoing, line_number: int) -> TopicPartition:
         pattern, topic = outgoing.partition, self.plan.topic

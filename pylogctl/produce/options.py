@@ -117,7 +117,7 @@ class RecordOptions(Choice):
     )
 
 
-class Options(Choice):
+class ProduceOptions(Choice):
     """All options of the command that no other command shares as a whole."""
 
     input: InputOptions

@@ -14,10 +14,10 @@ from broker.units import Rate, parse_duration_s, parse_rate, parse_size
 from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.properties import PRODUCE, client_settings
 from pylogctl.format.framing import Framing, Shape, choose_framing, unescape
-from pylogctl.produce.batcher import ANY_COUNT, Limits
+from pylogctl.produce.batcher import ANY_COUNT, BatchLimits
 from pylogctl.produce.broker_loss import LossRule, parse_loss_rule
 from pylogctl.produce.input_reader import STDIN
-from pylogctl.produce.options import Options
+from pylogctl.produce.options import ProduceOptions
 
 if TYPE_CHECKING:
     from pylogctl.produce.audit import AuditPlan
@@ -27,18 +27,18 @@ DEFAULT_BATCH_BYTES = 512 << 10
 DEFAULT_LINGER_S = 0.005
 
 
-class Plan(NamedTuple):
+class ProducePlan(NamedTuple):
     """What a run does: its options as given, and what was parsed of them."""
 
     topic: str
     files: tuple[str, ...]
     uses_terminal: bool  # messages are typed at a terminal
-    options: Options
+    options: ProduceOptions
     config: ProducerConfig  # the `-X` properties, overridden by options
     framing: Framing
     partition: PartitionPattern | None
     key_delimiter: bytes | None
-    limits: Limits
+    limits: BatchLimits
     rate: Rate | None
     loss_rule: LossRule
     audit: AuditPlan | None
@@ -73,7 +73,9 @@ class Plan(NamedTuple):
         )
 
 
-def make_plan(env: Environment, topic: str, files: Sequence[str], options: Options) -> Plan:
+def make_plan(
+    env: Environment, topic: str, files: Sequence[str], options: ProduceOptions
+) -> ProducePlan:
     """Return the validated options of a run; `-X dump` raises `typer.Exit`."""
     target, sending = options.target, options.sending
     config = _config(env, options)
@@ -82,7 +84,7 @@ def make_plan(env: Environment, topic: str, files: Sequence[str], options: Optio
     _check_records(env, options)
     uses_terminal = STDIN in (files or (STDIN,)) and env.streams.stdin_is_tty
     rate = None if sending.rate is None else parse_rate(sending.rate)
-    return Plan(
+    return ProducePlan(
         topic=topic,
         files=tuple(files) or (STDIN,),
         uses_terminal=uses_terminal,
@@ -103,8 +105,8 @@ def make_plan(env: Environment, topic: str, files: Sequence[str], options: Optio
 
 
 def _limits(
-    options: Options, message_bytes: int, rate: Rate | None, *, uses_terminal: bool
-) -> Limits:
+    options: ProduceOptions, message_bytes: int, rate: Rate | None, *, uses_terminal: bool
+) -> BatchLimits:
     sending = options.sending
     messages = 1 if sending.sync else sending.batch_messages or ANY_COUNT
     size, linger_s = DEFAULT_BATCH_BYTES, 0.0 if uses_terminal else DEFAULT_LINGER_S
@@ -116,10 +118,10 @@ def _limits(
         size = min(size, rate.burst)
     elif rate is not None:
         messages = min(messages, rate.burst)
-    return Limits(message_bytes, messages, size, linger_s)
+    return BatchLimits(message_bytes, messages, size, linger_s)
 
 
-def _audit(options: Options, topic: str) -> AuditPlan | None:
+def _audit(options: ProduceOptions, topic: str) -> AuditPlan | None:
     records = options.records
     if records.audit is None:
         if records.time_field is not None:
@@ -130,7 +132,7 @@ def _audit(options: Options, topic: str) -> AuditPlan | None:
     return make_audit_plan(records.audit, records.time_field, topic)
 
 
-def _check_target(options: Options) -> str:
+def _check_target(options: ProduceOptions) -> str:
     """Return the option that chooses the partition; empty if none is given."""
     target = options.target
     chosen = {
@@ -158,7 +160,7 @@ def _check_target(options: Options) -> str:
     return names[0] if names else ""
 
 
-def _check_records(env: Environment, options: Options) -> None:
+def _check_records(env: Environment, options: ProduceOptions) -> None:
     records = options.records
     if records.tee and env.settings.output is not None:
         raise UsageError("--tee cannot be used with --output (both write to stdout)")
@@ -170,7 +172,7 @@ def _check_records(env: Environment, options: Options) -> None:
         )
 
 
-def _framing(options: Options) -> Framing:
+def _framing(options: ProduceOptions) -> Framing:
     given = options.input
     framing = choose_framing(given.framing, jsonl=given.jsonl, whole=given.whole)
     is_other = given.framing.names or framing != Framing(Shape.DELIMITED)
@@ -179,7 +181,7 @@ def _framing(options: Options) -> Framing:
     return framing
 
 
-def _config(env: Environment, options: Options) -> ProducerConfig:
+def _config(env: Environment, options: ProduceOptions) -> ProducerConfig:
     """Return the producer's settings: `-X` properties, overridden by options.
 
     Where a topic has no replicas brokers acknowledge written messages, as the run waits at its end

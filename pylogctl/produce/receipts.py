@@ -37,7 +37,7 @@ def write_receipt(stream: BinaryIO, confirmed: Confirmed) -> None:
     stream.flush()
 
 
-class Receipt:
+class EarlierReceipt:
     """The messages that an earlier run had confirmed."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Receipt:
         self.valid_bytes = 0  # size of the complete lines in the file
 
     @classmethod
-    def load(cls, path: Path, topic: str) -> Receipt:
+    def load(cls, path: Path, topic: str) -> EarlierReceipt:
         """Read a receipt of a run for `topic`; an incomplete last line is ignored."""
         receipt = cls()
         with path.open("rb") as lines:

@@ -33,9 +33,9 @@ from pylogctl.produce.batcher import Batcher, Lines, Refusals
 from pylogctl.produce.broker_loss import BrokerWaits
 from pylogctl.produce.input_reader import STDIN, InputError, InputStopped, Sources
 from pylogctl.produce.messages import MessageSplitter, partition_for
-from pylogctl.produce.plan import Plan
-from pylogctl.produce.receipts import Receipt, write_receipt
-from pylogctl.produce.sender import Batch, Confirmed, Sender, numbers_text, pace_text
+from pylogctl.produce.plan import ProducePlan
+from pylogctl.produce.receipts import EarlierReceipt, write_receipt
+from pylogctl.produce.sender import Confirmed, MessageBatch, Sender, numbers_text, pace_text
 
 if TYPE_CHECKING:
     from pylogctl.produce.audit import ConfirmedCounts
@@ -73,7 +73,7 @@ class Peers(NamedTuple):
     make_producer: Callable[[], Producer]
 
 
-def run(env: Environment, plan: Plan) -> ExitStatus:
+def run(env: Environment, plan: ProducePlan) -> ExitStatus:
     """Send the messages of the inputs, and report; an error says how much was sent.
 
     The summary is written as a document to stdout if one was asked for, else as a note.
@@ -102,12 +102,12 @@ def run(env: Environment, plan: Plan) -> ExitStatus:
 @dataclass(eq=False)
 class _Run:
     env: Environment
-    plan: Plan
+    plan: ProducePlan
     peers: Peers
     sources: Sources
     stop: StopRequest
     receipts: BinaryIO | None
-    receipt: Receipt | None
+    receipt: EarlierReceipt | None
 
     def __post_init__(self) -> None:
         env, plan, producer = self.env, self.plan, self.peers.producer
@@ -169,7 +169,7 @@ class _Run:
                 return
             self._sender.poll()
 
-    def _refused(self, batch: Batch, error: BrokerError) -> None:
+    def _refused(self, batch: MessageBatch, error: BrokerError) -> None:
         failure = failure_of(error)
         assert failure is not None
         if not self.plan.options.input.skips_errors:
@@ -299,7 +299,7 @@ class _Run:
         return text + ("; all read back and compared" if self._is_verified else "")
 
 
-def _fixed_partition(plan: Plan, producer: Producer) -> TopicPartition | None:
+def _fixed_partition(plan: ProducePlan, producer: Producer) -> TopicPartition | None:
     """Return the partition of all messages; None if each message has its own."""
     target = plan.options.target
     if plan.partition is not None:
@@ -311,7 +311,7 @@ def _fixed_partition(plan: Plan, producer: Producer) -> TopicPartition | None:
     return None
 
 
-def _sent_sets(env: Environment, plan: Plan) -> SentSets | None:
+def _sent_sets(env: Environment, plan: ProducePlan) -> SentSets | None:
     if not plan.options.records.verify or env.settings.dry_run:
         return None
     from pylogctl.produce.readback import SentSets
@@ -319,7 +319,7 @@ def _sent_sets(env: Environment, plan: Plan) -> SentSets | None:
     return SentSets()
 
 
-def _confirmed_counts(env: Environment, plan: Plan, peers: Peers) -> ConfirmedCounts | None:
+def _confirmed_counts(env: Environment, plan: ProducePlan, peers: Peers) -> ConfirmedCounts | None:
     if plan.audit is None or env.settings.dry_run:
         return None
     from pylogctl.produce.audit import ConfirmedCounts
@@ -343,7 +343,7 @@ def _limit_s(env: Environment, config: ProducerConfig) -> float:
 
 
 @contextmanager
-def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
+def _connected(env: Environment, plan: ProducePlan) -> Iterator[Peers]:
     """Open a cluster and a producer, closed at the end of the block."""
     config = plan.config
     limit_s = _limit_s(env, config)
@@ -376,7 +376,7 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
             yield Peers(cluster, connect, producer, make_producer)
 
 
-def _load_receipt(plan: Plan) -> Receipt | None:
+def _load_receipt(plan: ProducePlan) -> EarlierReceipt | None:
     """Return the receipt of an earlier run, for --resume.
 
     With --receipt on the same file it may be missing: then this is the script's first run.
@@ -385,13 +385,13 @@ def _load_receipt(plan: Plan) -> Receipt | None:
     if path is None:
         return None
     if path == plan.options.records.receipt and not path.exists():
-        return Receipt()
-    return Receipt.load(path, plan.topic)
+        return EarlierReceipt()
+    return EarlierReceipt.load(path, plan.topic)
 
 
 @contextmanager
 def _receipt_file(
-    env: Environment, plan: Plan, receipt: Receipt | None
+    env: Environment, plan: ProducePlan, receipt: EarlierReceipt | None
 ) -> Iterator[BinaryIO | None]:
     """Open the file of --receipt; a resumed one is continued after its last whole line."""
     path = plan.options.records.receipt

@@ -24,7 +24,7 @@ from pylogctl.cli.environment import CliError
 from pylogctl.cli.report import failure_of
 
 
-class Batch(NamedTuple):
+class MessageBatch(NamedTuple):
     """Messages for one partition as one set; `numbers` are theirs in the whole run, from 1."""
 
     partition: TopicPartition
@@ -68,7 +68,7 @@ def explained(
 class Confirmed(NamedTuple):
     """A batch that a broker has acknowledged, its offset, and the set as it was sent."""
 
-    batch: Batch
+    batch: MessageBatch
     base_offset: int
     message_set: Buffer
 
@@ -101,15 +101,19 @@ class Sender:
     pacer: Pacer | None = None
     before_send: Callable[[], None] | None = None
     observers: Sequence[Callable[[Confirmed], None]] = ()
-    refused: Callable[[Batch, errors.BrokerError], None]
+    refused: Callable[[MessageBatch, errors.BrokerError], None]
     can_move: bool = False
     partitions: dict[TopicPartition, int] = field(default_factory=dict, init=False)
     payload_bytes: int = field(default=0, init=False)
     last_number: int = field(default=0, init=False)
     has_failed: bool = field(default=False, init=False)
     _replaced: dict[TopicPartition, TopicPartition] = field(default_factory=dict, init=False)
-    _unconfirmed: dict[int, Batch] = field(default_factory=dict, init=False)  # by first number
-    _refused: list[tuple[Batch, errors.BrokerError]] = field(default_factory=list, init=False)
+    _unconfirmed: dict[int, MessageBatch] = field(
+        default_factory=dict, init=False
+    )  # by first number
+    _refused: list[tuple[MessageBatch, errors.BrokerError]] = field(
+        default_factory=list, init=False
+    )
     _error: errors.BrokerError | None = field(default=None, init=False)
 
     @property
@@ -117,7 +121,7 @@ class Sender:
         """Return how many messages were acknowledged."""
         return sum(self.partitions.values())
 
-    def send(self, batch: Batch) -> None:
+    def send(self, batch: MessageBatch) -> None:
         """Send a batch, waiting for the rate and for room in the window."""
         if self.pacer is not None:
             self.pacer.wait_for(len(batch.numbers), batch.payload_bytes)
@@ -160,7 +164,7 @@ class Sender:
         self._replaced[moved.source] = moved.target
         self._replaced.pop(moved.target, None)
 
-    def _hand_over(self, batch: Batch) -> None:
+    def _hand_over(self, batch: MessageBatch) -> None:
         partition = self._target(batch.partition)
         self._unconfirmed[batch.numbers[0]] = batch
         complete = partial(self._complete, batch)
@@ -181,7 +185,7 @@ class Sender:
             raise self._failure(error) from error
         self._raise_failures()
 
-    def _complete(self, batch: Batch, delivery: Delivery) -> None:
+    def _complete(self, batch: MessageBatch, delivery: Delivery) -> None:
         """Record the end of a batch; an exception here would interrupt the producer."""
         error = delivery.error
         if error is None:
@@ -192,7 +196,7 @@ class Sender:
         else:
             self._error = self._error or error
 
-    def _confirm(self, batch: Batch, delivery: Delivery) -> None:
+    def _confirm(self, batch: MessageBatch, delivery: Delivery) -> None:
         count = len(batch.numbers)
         self.partitions[batch.partition] = self.partitions.get(batch.partition, 0) + count
         self.payload_bytes += batch.payload_bytes

@@ -167,13 +167,13 @@ class MemoryZooKeeper(LoopbackServer):
         elif kind == _CHECK:
             self._tree.find(path, request.number())
         else:
-            raise Refused(Refusal.UNKNOWN_REQUEST)
+            raise Refused(RefusedRequest.UNKNOWN_REQUEST)
         return b""
 
     def _transact(self, session: _Session, request: _Reader) -> bytes:
         """Make all changes of a transaction or none; return the body of its response."""
         parts: list[bytes] = []
-        failure: Refusal | None = None
+        failure: RefusedRequest | None = None
         while not (header := request.take(_MULTI))[1]:
             kind = header[0]
             try:
@@ -184,7 +184,7 @@ class MemoryZooKeeper(LoopbackServer):
             parts.append(_MULTI.pack(kind, False, 0) + body)
         if failure is not None:
             self._tree.roll_back()
-            codes = [Refusal.ROLLED_BACK] * len(parts) + [failure]
+            codes = [RefusedRequest.ROLLED_BACK] * len(parts) + [failure]
             parts = [_MULTI.pack(-1, False, code) + _INT.pack(code) for code in codes]
         return b"".join(parts) + _MULTI.pack(-1, True, -1)
 
@@ -192,9 +192,9 @@ class MemoryZooKeeper(LoopbackServer):
         """Keep the changes, and tell those who watch; each watch tells once."""
         for change, path in self._tree.commit():
             told: set[_Session] = set()
-            if change is not Change.CHILDREN:
+            if change is not TreeChange.CHILDREN:
                 told |= self._watches[False].pop(path, set())
-            if change in (Change.CHILDREN, Change.DELETED):
+            if change in (TreeChange.CHILDREN, TreeChange.DELETED):
                 told |= self._watches[True].pop(path, set())
             event = struct.pack(">ii", change, _IS_CONNECTED) + _buffer(path.encode())
             for session in told:
@@ -252,7 +252,7 @@ _STAT = struct.Struct(">qqqqiiiqiiq")
 _ANY_VERSION = -1
 
 
-class Refusal(IntEnum):
+class RefusedRequest(IntEnum):
     """Why a request is refused; ZooKeeper's codes."""
 
     ROLLED_BACK = 0
@@ -267,12 +267,12 @@ class Refusal(IntEnum):
 class Refused(Exception):  # noqa: N818  # not an error of the double, but an answer
     """A request that does not fit."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: RefusedRequest) -> None:
         super().__init__(refusal.name)
         self.refusal = refusal
 
 
-class Change(IntEnum):
+class TreeChange(IntEnum):
     """What a watch tells; ZooKeeper's codes."""
 
     CREATED = 1
@@ -281,7 +281,7 @@ class Change(IntEnum):
     CHILDREN = 4
 
 
-class Node:
+class TreeNode:
     """A node; times are milliseconds since 1970, `owner` is the session of an ephemeral one."""
 
     def __init__(self, value: bytes, owner: int, change_id: int) -> None:
@@ -310,11 +310,11 @@ class NodeTree:
     def __init__(self) -> None:
         self.change_id = 0
         """Of the last committed changes; each commit has a new one."""
-        self._nodes = {"/": Node(b"", 0, 0)}
+        self._nodes = {"/": TreeNode(b"", 0, 0)}
         self._undo: list[Callable[[], None]] = []
-        self._changes: list[tuple[Change, str]] = []
+        self._changes: list[tuple[TreeChange, str]] = []
 
-    def commit(self) -> list[tuple[Change, str]]:
+    def commit(self) -> list[tuple[TreeChange, str]]:
         """Keep what was changed, and return it for watches."""
         made, self._changes = self._changes, []
         self._undo.clear()
@@ -327,13 +327,13 @@ class NodeTree:
             self._undo.pop()()
         self._changes.clear()
 
-    def find(self, path: str, version: int = _ANY_VERSION) -> Node:
+    def find(self, path: str, version: int = _ANY_VERSION) -> TreeNode:
         """Return a node of a version."""
         node = self._nodes.get(path)
         if node is None:
-            raise Refused(Refusal.NO_NODE)
+            raise Refused(RefusedRequest.NO_NODE)
         if version not in (_ANY_VERSION, node.version):
-            raise Refused(Refusal.BAD_VERSION)
+            raise Refused(RefusedRequest.BAD_VERSION)
         return node
 
     def owned_by(self, session_id: int) -> list[str]:
@@ -345,20 +345,20 @@ class NodeTree:
         parent_path, name = _split(path)
         parent = self.find(parent_path)
         if parent.owner:
-            raise Refused(Refusal.NO_CHILDREN_FOR_EPHEMERALS)
+            raise Refused(RefusedRequest.NO_CHILDREN_FOR_EPHEMERALS)
         if is_sequential:
             name = f"{name}{parent.child_version:010}"
             path = f"{parent_path.rstrip('/')}/{name}"
         if path in self._nodes:
-            raise Refused(Refusal.NODE_EXISTS)
-        self._nodes[path] = Node(value, owner, self.change_id + 1)
+            raise Refused(RefusedRequest.NODE_EXISTS)
+        self._nodes[path] = TreeNode(value, owner, self.change_id + 1)
         self._undo.append(lambda: self._nodes.__delitem__(path))
         self._note_child(parent)
         parent.names.add(name)
-        self._changes += [(Change.CREATED, path), (Change.CHILDREN, parent_path)]
+        self._changes += [(TreeChange.CREATED, path), (TreeChange.CHILDREN, parent_path)]
         return path
 
-    def set(self, path: str, value: bytes, version: int) -> Node:
+    def set(self, path: str, value: bytes, version: int) -> TreeNode:
         """Replace a node's value; return the node."""
         node = self.find(path, version)
         before = dict(vars(node))
@@ -367,23 +367,23 @@ class NodeTree:
         node.version += 1
         node.changed_id = self.change_id + 1
         node.changed_ms = time.time_ns() // 1_000_000
-        self._changes.append((Change.VALUE, path))
+        self._changes.append((TreeChange.VALUE, path))
         return node
 
     def delete(self, path: str, version: int = _ANY_VERSION) -> None:
         """Delete a node without children."""
         node = self.find(path, version)
         if node.names:
-            raise Refused(Refusal.NOT_EMPTY)
+            raise Refused(RefusedRequest.NOT_EMPTY)
         parent_path, name = _split(path)
         parent = self.find(parent_path)
         del self._nodes[path]
         self._undo.append(lambda: self._nodes.__setitem__(path, node))
         self._note_child(parent)
         parent.names.discard(name)
-        self._changes += [(Change.DELETED, path), (Change.CHILDREN, parent_path)]
+        self._changes += [(TreeChange.DELETED, path), (TreeChange.CHILDREN, parent_path)]
 
-    def _note_child(self, parent: Node) -> None:
+    def _note_child(self, parent: TreeNode) -> None:
         before = {**vars(parent), "names": set(parent.names)}
         self._undo.append(lambda: vars(parent).update(before))
         parent.child_version += 1

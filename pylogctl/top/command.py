@@ -42,17 +42,17 @@ def top(
     $ pylogctl top --batch 10 --interval 1s --output json | jq '.data[].bytes_in'
     """
     from pylogctl.top.run import run
-    from pylogctl.top.views import VIEWS, Place, compile_filter
+    from pylogctl.top.views import VIEWS, ViewPlace, compile_filter
 
     if not 0.5 <= interval <= 60:
         raise UsageError("--interval must be between 500ms and 60s")
     if filter:
         compile_filter(filter)
-    places = [Place(view, sort=VIEWS[view].sort, selected=into or "")]
+    places = [ViewPlace(view, sort=VIEWS[view].sort, selected=into or "")]
     if into is not None:
         drill = VIEWS[view].drill
         if not drill:
             raise UsageError(f"--into has nothing to go into in --view {view}")
-        places.append(Place(drill, into, VIEWS[drill].sort))
+        places.append(ViewPlace(drill, into, VIEWS[drill].sort))
     places[-1] = places[-1]._replace(filter=filter or "")
     run(env, places, interval_s=interval, look_count=batch)

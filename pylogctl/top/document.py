@@ -26,7 +26,7 @@ class _Look(Row):
     time: Annotated[Millis, "when the look ended", HIDDEN]
 
 
-class BrokerRow(_Look):
+class TopBrokerRow(_Look):
     """A broker."""
 
     broker: Annotated[Integer, "id of the broker"]
@@ -52,7 +52,7 @@ class BrokerRow(_Look):
     error: Annotated[str | None, "why it does not answer", Fit.WRAP, HIDDEN] = None
 
 
-class TopicRow(_Look):
+class TopTopicRow(_Look):
     """A topic."""
 
     topic: Annotated[str, "name"]
@@ -109,7 +109,7 @@ class ReplicaRow(_Look):
     age: _Age = None
 
 
-class GroupRow(_Look):
+class TopGroupRow(_Look):
     """A group."""
 
     group: Annotated[str, "name"]
@@ -162,13 +162,13 @@ class FactRow(_Look):
     value: Annotated[str | None, "as text"]
 
 
-BROKERS = Document("top.brokers/1", BrokerRow, empty="no brokers")
+BROKERS = Document("top.brokers/1", TopBrokerRow, empty="no brokers")
 FACTS = Document("top.broker/1", FactRow, empty="the broker does not answer")
-TOPICS = Document("top.topics/1", TopicRow, empty="no topics")
+TOPICS = Document("top.topics/1", TopTopicRow, empty="no topics")
 PARTITIONS = Document("top.partitions/1", PartitionRow, empty="no partitions")
 REPLICAS = Document("top.replicas/1", ReplicaRow, empty="no replicas")
 GROUPS = (
-    Document("top.groups/2", GroupRow, empty="no groups").without("lag_messages").showing(*PACE)
+    Document("top.groups/2", TopGroupRow, empty="no groups").without("lag_messages").showing(*PACE)
 )
 GROUP = Document("top.group/2", GroupPartitionRow, empty="no partitions")
 GROUP = GROUP.without("lag_messages").showing(*PACE)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from broker.errors import ArgumentError
-from pylogctl.top.views import KEYS, VIEWS, Place, compile_filter, selected_index
+from pylogctl.top.views import KEYS, VIEWS, ViewPlace, compile_filter, selected_index
 
 _INTERVALS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 KEYS_LINE = "? help  Q end  o b t g r q views  / filter  < > sort  R reverse  space pause"
@@ -96,23 +96,23 @@ class KeyReader:
 class Choices:
     """What a user has chosen; `press` changes it."""
 
-    places: list[Place]  # the last one is shown; those before it are where Esc goes
+    places: list[ViewPlace]  # the last one is shown; those before it are where Esc goes
     interval_s: float = 2.0
     is_paused: bool = False
     shows_help: bool = False
     typed: str | None = None  # of a filter that is being typed
     message: str = ""
-    _left: dict[str, Place] = field(default_factory=dict)  # views as they were left
+    _left: dict[str, ViewPlace] = field(default_factory=dict)  # views as they were left
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ViewPlace:
         """The view that is shown."""
         return self.places[-1]
 
     def go(self, view: str) -> None:
         """Show a view, as it was left."""
         self._left[self.places[0].view] = self.places[0]
-        self.places = [self._left.get(view) or Place(view, sort=VIEWS[view].sort)]
+        self.places = [self._left.get(view) or ViewPlace(view, sort=VIEWS[view].sort)]
 
     def _set(self, **values: object) -> None:
         self.places[-1] = self.place._replace(**values)  # type: ignore[arg-type]  # fields by name
@@ -187,7 +187,7 @@ class Choices:
         name = names[selected_index(names, self.place)]
         self._set(selected=name, row=selected_index(names, self.place))
         target = f"{self.place.target}/{name}" if self.place.target else name
-        self.places.append(Place(drill, target, VIEWS[drill].sort))
+        self.places.append(ViewPlace(drill, target, VIEWS[drill].sort))
 
     def _back(self) -> None:
         if self.place.filter:

@@ -31,8 +31,8 @@ from pylogctl.cli.signals import Handler, installed
 from pylogctl.top.keys import Action, Choices, KeyReader
 from pylogctl.top.looks import Looks, Wish
 from pylogctl.top.screen import Size, Style, absence, head_lines, screen
-from pylogctl.top.state import State
-from pylogctl.top.views import VIEWS, Moment, Place, lines_of, selected_index
+from pylogctl.top.state import TopState
+from pylogctl.top.views import VIEWS, Moment, ViewPlace, lines_of, selected_index
 
 _ESCAPE_S = 0.05
 _OF_TEXT = frozenset(("output", "columns", "no_header", "raw_numbers", "wide"))
@@ -42,7 +42,7 @@ _FOOT_AND_HEAD = 8  # lines of the screen that are no rows
 
 
 def run(
-    env: Environment, places: list[Place], *, interval_s: float, look_count: int | None
+    env: Environment, places: list[ViewPlace], *, interval_s: float, look_count: int | None
 ) -> None:
     """Show a cluster until interrupted; with `look_count`, or into a file or pipe, as text."""
     streams = env.streams
@@ -81,7 +81,7 @@ class _Watch:
     looks: Looks
     choices: Choices
     env: Environment
-    state: State = field(default_factory=State)
+    state: TopState = field(default_factory=TopState)
     next_s: float = 0.0  # when to ask again
 
     def now(self) -> Moment:
@@ -132,12 +132,14 @@ def _write_looks(watch: _Watch, stop: StopRequest, count: int | None) -> None:
         env.flush()
 
 
-def _rows(env: Environment, state: State, place: Place, now: Moment) -> Iterator[Any]:
+def _rows(env: Environment, state: TopState, place: ViewPlace, now: Moment) -> Iterator[Any]:
     yield from lines_of(state, place, now)
     env.flush()
 
 
-def _looks(watch: _Watch, stop: StopRequest, count: int | None) -> Iterator[tuple[State, Moment]]:
+def _looks(
+    watch: _Watch, stop: StopRequest, count: int | None
+) -> Iterator[tuple[TopState, Moment]]:
     """Yield what is known after each look; the first has rates, as it is the second one taken."""
     taken = 0
     while not stop.is_set and (count is None or taken <= count):
@@ -178,7 +180,7 @@ class _Live:
         self._text = Text
         self._live: Any = None
         self._keys = KeyReader()
-        self._frozen: tuple[State, Moment] | None = None  # what is shown while paused
+        self._frozen: tuple[TopState, Moment] | None = None  # what is shown while paused
         self._wants_stop = False  # Ctrl-Z
 
     def run(self) -> None:
@@ -246,7 +248,7 @@ class _Live:
         columns, lines = shutil.get_terminal_size()
         return Size(max(columns, 20), max(lines, 8))
 
-    def _shown(self) -> tuple[State, Moment]:
+    def _shown(self) -> tuple[TopState, Moment]:
         choices = self._watch.choices
         if not choices.is_paused:
             self._frozen = None

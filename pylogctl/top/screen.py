@@ -18,8 +18,8 @@ from pylogctl.cli.columns import UNKNOWN, Column, ColumnKind
 from pylogctl.cli.escapes import printable
 from pylogctl.top import views
 from pylogctl.top.keys import HELP, KEYS_LINE, Choices
-from pylogctl.top.state import State, clock_text, sum_of_known, times_of
-from pylogctl.top.views import VIEWS, Line, Moment, Place
+from pylogctl.top.state import TopState, clock_text, sum_of_known, times_of
+from pylogctl.top.views import VIEWS, Moment, ViewLine, ViewPlace
 
 _HEADINGS = {
     "under_replicated": "urp",
@@ -76,7 +76,7 @@ class Style(NamedTuple):
 
 
 def screen(
-    state: State, choices: Choices, size: Size, now: Moment, style: Style, *, name: str = ""
+    state: TopState, choices: Choices, size: Size, now: Moment, style: Style, *, name: str = ""
 ) -> list[str]:
     """Return the lines of the screen, one for each line of the terminal.
 
@@ -121,7 +121,7 @@ def _cut(text: str, width: int) -> str:
     return text if cell_len(text) <= width else set_cell_size(text, width).rstrip()
 
 
-def _title(state: State, choices: Choices, width: int, now: Moment, name: str) -> str:
+def _title(state: TopState, choices: Choices, width: int, now: Moment, name: str) -> str:
     place = choices.place
     view = f"{place.view} of {printable(place.target)}" if place.target else place.view
     left = [f"pylogctl top - {view}"]
@@ -143,22 +143,22 @@ def _title(state: State, choices: Choices, width: int, now: Moment, name: str) -
     return text + " " * max(2, width - cell_len(text) - len(end)) + end
 
 
-def _sort_text(place: Place) -> str:
+def _sort_text(place: ViewPlace) -> str:
     name = place.sort.removeprefix("-")
     heading = _heading(name, place).upper().replace("_", "-")
     return f"{heading} desc" if place.sort.startswith("-") else heading
 
 
-def _heading(name: str, place: Place) -> str:
+def _heading(name: str, place: ViewPlace) -> str:
     return VIEWS[place.view].headings.get(name) or _HEADINGS.get(name, name)
 
 
-def head_lines(state: State) -> list[str]:
+def head_lines(state: TopState) -> list[str]:
     """Return what is said of the whole cluster in every view: its state, and its rates."""
     return ["  ".join(_state_parts(state)), "   ".join(_rate_parts(state))]
 
 
-def _state_parts(state: State) -> Iterator[str]:
+def _state_parts(state: TopState) -> Iterator[str]:
     cluster = state.cluster
     down = {id for id, one in state.brokers.items() if one.is_silent}
     if cluster is not None:
@@ -186,7 +186,7 @@ def _or_dash(value: int | None) -> str:
     return "-" if value is None else str(value)
 
 
-def _rate_parts(state: State) -> Iterator[str]:
+def _rate_parts(state: TopState) -> Iterator[str]:
     topics = "BrokerAllTopicStat"
     messages = _rate_text(state.total_rate(topics, "MessagesIn"))
     yield f"in {messages} msg/s {_bytes_text(state.total_rate(topics, 'BytesIn'))}/s"
@@ -198,7 +198,7 @@ def _rate_parts(state: State) -> Iterator[str]:
         yield f"produce p99 {seconds_text(p99_s)}"
 
 
-def _foot(state: State, place: Place, size: Size, style: Style) -> Iterator[str]:
+def _foot(state: TopState, place: ViewPlace, size: Size, style: Style) -> Iterator[str]:
     """Yield the lines below the rows of a view."""
     if place.view == "overview":
         room = max(_TREND_CELLS, size.width - 60)
@@ -224,7 +224,7 @@ def _foot(state: State, place: Place, size: Size, style: Style) -> Iterator[str]
                 yield from (f"{clock_text(it.time_ms)} {it.text}" for it in changes[::-1])
 
 
-def _last_line(choices: Choices, lines: Sequence[Line], room: int) -> str:
+def _last_line(choices: Choices, lines: Sequence[ViewLine], room: int) -> str:
     place = choices.place
     if choices.typed is not None:
         return f"/{printable(choices.typed)}_"
@@ -240,13 +240,18 @@ def _last_line(choices: Choices, lines: Sequence[Line], room: int) -> str:
     return f"{first + 1}-{last} of {len(lines)}{drill}{back}"
 
 
-def _window_start(lines: Sequence[Line], place: Place, room: int) -> int:
+def _window_start(lines: Sequence[ViewLine], place: ViewPlace, room: int) -> int:
     index = views.selected_index([one.name for one in lines], place)
     return max(0, min(index - room // 2, len(lines) - room))
 
 
 def _table(
-    state: State, lines: Sequence[Line], place: Place, size: Size, style: Style, room: int
+    state: TopState,
+    lines: Sequence[ViewLine],
+    place: ViewPlace,
+    size: Size,
+    style: Style,
+    room: int,
 ) -> list[str]:
     view = VIEWS[place.view]
     if not lines:
@@ -283,7 +288,7 @@ def _table(
     ]
 
 
-def _row_text(text: str, line: Line, *, is_selected: bool, style: Style) -> str:
+def _row_text(text: str, line: ViewLine, *, is_selected: bool, style: Style) -> str:
     text = f"{'>' if is_selected else ' '}{text}"
     if not style.has_color:
         return text
@@ -291,7 +296,7 @@ def _row_text(text: str, line: Line, *, is_selected: bool, style: Style) -> str:
     return codes + text.replace(_RESET, _RESET + codes) + _RESET if codes else text
 
 
-def absence(state: State, place: Place) -> str:
+def absence(state: TopState, place: ViewPlace) -> str:
     """Return what is shown in place of rows."""
     if place.filter:
         return f"nothing matches '{printable(place.filter)}'"

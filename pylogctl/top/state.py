@@ -186,7 +186,7 @@ def sum_of_known(rates: Iterable[float | None]) -> float | None:
     return round(sum(known), 3) if known else None
 
 
-class Event(NamedTuple):
+class TopEvent(NamedTuple):
     """Something that changed."""
 
     time_ms: int
@@ -194,7 +194,7 @@ class Event(NamedTuple):
 
 
 @dataclass
-class State:
+class TopState:
     """All that is known; its parts are replaced, never changed, so that `copy` is cheap."""
 
     has_zookeeper: bool = False  # groups are read
@@ -203,14 +203,14 @@ class State:
     groups: tuple[GroupLag, ...] | None = None  # None until they are known
     groups_error: str = ""
     trends: dict[tuple[str, str], tuple[float | None, ...]] = field(default_factory=dict)
-    events: tuple[Event, ...] = ()
-    changes: dict[TopicPartition, tuple[Event, ...]] = field(default_factory=dict)
+    events: tuple[TopEvent, ...] = ()
+    changes: dict[TopicPartition, tuple[TopEvent, ...]] = field(default_factory=dict)
     """The last changes of each partition's leader and in-sync replicas."""
     _metadata_s: float = -_METADATA_EVERY_S
     _snapshots: GroupsAnswer | None = None  # whose partitions' ends are not known yet
     _samples: LagSamples = field(default_factory=lambda: LagSamples(WINDOW_MS))
 
-    def copy(self) -> State:
+    def copy(self) -> TopState:
         """Return what is known now, which further answers do not change."""
         return replace(
             self,
@@ -320,12 +320,12 @@ class State:
             if set(one.isr) != set(old.isr):
                 texts.append(f"in sync {_ids(one.isr)}, before {_ids(old.isr)}")
             if texts:
-                event = Event(now_ms, "; ".join(texts))
+                event = TopEvent(now_ms, "; ".join(texts))
                 noted = (*self.changes.get(one.partition, ()), event)
                 self.changes[one.partition] = noted[-_CHANGES:]
 
     def _note(self, now_ms: int, text: str) -> None:
-        self.events = (*self.events, Event(now_ms, text))[-_EVENTS:]
+        self.events = (*self.events, TopEvent(now_ms, text))[-_EVENTS:]
 
     def end_look(self, now_ms: int) -> None:
         """Add the rates of this look to the trends, and judge groups whose ends are known."""

@@ -24,7 +24,7 @@ from broker.units import format_size
 from pylogctl.cli.columns import UNKNOWN, Document, Row
 from pylogctl.group.document import partition_row, sums_of
 from pylogctl.top import document
-from pylogctl.top.state import BrokerState, Numbers, State, sum_of_known, times_of
+from pylogctl.top.state import BrokerState, Numbers, TopState, sum_of_known, times_of
 
 _ALL_TOPICS = "BrokerAllTopicStat"
 _SOCKETS = "SocketServerStats"
@@ -37,7 +37,7 @@ class Moment(NamedTuple):
     s: float
 
 
-class Line(NamedTuple):
+class ViewLine(NamedTuple):
     """A row of a view; the `name` stays the same from look to look."""
 
     name: str
@@ -50,7 +50,7 @@ class View(NamedTuple):
     """A view: its rows, and what brokers are asked for while it is shown."""
 
     document: Document
-    lines: Callable[[State, str, Moment], Iterator[Line]]  # of a target
+    lines: Callable[[TopState, str, Moment], Iterator[ViewLine]]  # of a target
     parts: StatusParts = StatusParts.METRICS | StatusParts.REQUESTS
     sort: str = ""  # column; `-` before it for descending
     drill: str = ""  # view that shows what a row is made of
@@ -59,7 +59,7 @@ class View(NamedTuple):
     headings: Mapping[str, str] = MappingProxyType({})  # instead of those of other views
 
 
-class Place(NamedTuple):
+class ViewPlace(NamedTuple):
     """A view as a user has set it."""
 
     view: str
@@ -70,20 +70,20 @@ class Place(NamedTuple):
     row: int = 0  # where that was, for when it is gone
 
 
-def _brokers(state: State, _: str, now: Moment) -> Iterator[Line]:
+def _brokers(state: TopState, _: str, now: Moment) -> Iterator[ViewLine]:
     cluster = state.cluster
     infos = {} if cluster is None else {one.id: one for one in broker_infos(cluster)}
     for id in sorted(state.brokers.keys() | infos.keys()):
         info, known = infos.get(id), state.brokers.get(id)
         if known is None:  # it was away when this began
-            yield Line(str(id), document.BrokerRow(now.ms, id), is_silent=True)
+            yield ViewLine(str(id), document.TopBrokerRow(now.ms, id), is_silent=True)
             continue
         figures = known.document
         is_controller = cluster is not None and cluster.controller_id == id
         phase = figures.get("phase", "running (0.7)")
         rate = _metric_rate(known)
         times = times_of([known], "produce", "total")
-        row = document.BrokerRow(
+        row = document.TopBrokerRow(
             now.ms,
             id,
             known.last.address,
@@ -103,7 +103,7 @@ def _brokers(state: State, _: str, now: Moment) -> Iterator[Line]:
             _age(known, now),
             known.error or None,
         )
-        yield Line(str(id), row, known.is_silent)
+        yield ViewLine(str(id), row, known.is_silent)
 
 
 def _disk_shares(broker: BrokerState) -> Iterator[float]:
@@ -127,13 +127,13 @@ def _age(broker: BrokerState, now: Moment) -> float | None:
     return None if broker.silent_since_s is None else round(now.s - broker.silent_since_s, 3)
 
 
-def _facts(state: State, target: str, now: Moment) -> Iterator[Line]:
+def _facts(state: TopState, target: str, now: Moment) -> Iterator[ViewLine]:
     broker = state.brokers.get(int(target)) if target.isdecimal() else None
     if broker is None:
         return
     for name, value in _facts_of(broker):
         row = document.FactRow(now.ms, int(target), name, value)
-        yield Line(name, row, broker.is_silent)
+        yield ViewLine(name, row, broker.is_silent)
 
 
 def _facts_of(broker: BrokerState) -> Iterator[tuple[str, str]]:
@@ -176,7 +176,7 @@ def _words(name: str) -> str:
     return re.sub(r"(?<=[a-z])([A-Z])", lambda match: f" {match[0].lower()}", name)
 
 
-def _topics(state: State, _: str, now: Moment) -> Iterator[Line]:
+def _topics(state: TopState, _: str, now: Moment) -> Iterator[ViewLine]:
     cluster = state.cluster
     sizes: Counter[str] = Counter()
     last_ms: dict[str, int] = {}
@@ -195,7 +195,7 @@ def _topics(state: State, _: str, now: Moment) -> Iterator[Line]:
         object = f"BrokerTopicStat.{name}"
         silent = _silent_of(state, topic.partitions)
         rate = partial(state.total_rate, object, part=StatusParts.TOPICS)
-        row = document.TopicRow(
+        row = document.TopTopicRow(
             now.ms,
             name,
             len(topic.partitions),
@@ -209,16 +209,16 @@ def _topics(state: State, _: str, now: Moment) -> Iterator[Line]:
             max(0, now.ms - last_ms[name]) / 1000 if name in last_ms else None,
             max((_age(one, now) or 0.0 for one in silent), default=None),
         )
-        yield Line(name, row, bool(silent), state.trends.get(("topic", name), ()))
+        yield ViewLine(name, row, bool(silent), state.trends.get(("topic", name), ()))
 
 
-def _silent_of(state: State, partitions: Sequence[PartitionMetadata]) -> list[BrokerState]:
+def _silent_of(state: TopState, partitions: Sequence[PartitionMetadata]) -> list[BrokerState]:
     """Return the leaders of partitions that do not answer."""
     leaders = {one.leader for one in partitions}
     return [one for id, one in state.brokers.items() if id in leaders and one.is_silent]
 
 
-def _partitions(state: State, target: str, now: Moment) -> Iterator[Line]:
+def _partitions(state: TopState, target: str, now: Moment) -> Iterator[ViewLine]:
     logs = {id: dict(one.logs()) for id, one in state.brokers.items()}
     replicas = {id: one.replicas() for id, one in state.brokers.items()}
     for one in state.partitions():
@@ -230,7 +230,7 @@ def _partitions(state: State, target: str, now: Moment) -> Iterator[Line]:
 
 def _partition_line(
     one: PartitionMetadata, leader: BrokerState | None, log: Numbers, replica: Numbers, now: Moment
-) -> Line:
+) -> ViewLine:
     partition = one.partition
     isr = tuple(replica.get("isr", one.isr))
     lags = [lag for lag in replica.get("lags", {}).values() if lag is not None]
@@ -257,10 +257,10 @@ def _partition_line(
         None if stalled_ms is None else stalled_ms / 1000,
         None if leader is None else _age(leader, now),
     )
-    return Line(partition.name, row, leader is not None and leader.is_silent)
+    return ViewLine(partition.name, row, leader is not None and leader.is_silent)
 
 
-def _replicas(state: State, target: str, now: Moment) -> Iterator[Line]:
+def _replicas(state: TopState, target: str, now: Moment) -> Iterator[ViewLine]:
     topic, _, name = target.rpartition("/")
     for one in state.partitions():
         if one.partition.topic != topic or one.partition.name != name:
@@ -273,7 +273,7 @@ def _replicas(state: State, target: str, now: Moment) -> Iterator[Line]:
             log = {} if broker is None else dict(broker.logs()).get(one.partition, {})
             is_silent = broker is None or broker.is_silent
             in_sync = id in led.get("isr", one.isr)
-            yield Line(
+            yield ViewLine(
                 str(id),
                 document.ReplicaRow(
                     now.ms,
@@ -295,7 +295,7 @@ def _replicas(state: State, target: str, now: Moment) -> Iterator[Line]:
             )
 
 
-def _groups(state: State, _: str, now: Moment) -> Iterator[Line]:
+def _groups(state: TopState, _: str, now: Moment) -> Iterator[ViewLine]:
     for one in state.groups or ():
         name = one.snapshot.name
         grown = [
@@ -305,25 +305,25 @@ def _groups(state: State, _: str, now: Moment) -> Iterator[Line]:
             )
             if last.time_ms > first.time_ms
         ]
-        row = document.GroupRow(
+        row = document.TopGroupRow(
             now.ms, name, len(one.snapshot.members), total(grown), sums_of(one.partitions, one)
         )
-        yield Line(name, row, trend=state.trends.get(("group", name), ()))
+        yield ViewLine(name, row, trend=state.trends.get(("group", name), ()))
 
 
-def _group(state: State, target: str, now: Moment) -> Iterator[Line]:
+def _group(state: TopState, target: str, now: Moment) -> Iterator[ViewLine]:
     for group in state.groups or ():
         if group.snapshot.name == target:
             yield from _partitions_of_group(group, now)
 
 
-def _partitions_of_group(group: GroupLag, now: Moment) -> Iterator[Line]:
+def _partitions_of_group(group: GroupLag, now: Moment) -> Iterator[ViewLine]:
     for one in group.partitions:
         row = document.GroupPartitionRow(now.ms, partition_row(one, group))
-        yield Line(str(one.partition), row, one.exists and one.ends is None)
+        yield ViewLine(str(one.partition), row, one.exists and one.ends is None)
 
 
-def _replication(state: State, _: str, now: Moment) -> Iterator[Line]:
+def _replication(state: TopState, _: str, now: Moment) -> Iterator[ViewLine]:
     pairs: dict[tuple[int, int], list[TopicPartition]] = {}
     for leader, broker in state.brokers.items():
         for partition, one in broker.replicas().items():
@@ -335,8 +335,8 @@ def _replication(state: State, _: str, now: Moment) -> Iterator[Line]:
 
 
 def _follower_line(
-    state: State, follower: int, leader: int, partitions: Sequence[TopicPartition], now: Moment
-) -> Line:
+    state: TopState, follower: int, leader: int, partitions: Sequence[TopicPartition], now: Moment
+) -> ViewLine:
     source, copying = state.brokers[leader], state.brokers.get(follower)
     records = source.replicas()
     lags = [records[one]["lags"][str(follower)] for one in partitions]
@@ -361,10 +361,10 @@ def _follower_line(
         else _metric_rate(copying)("ReplicaFetcherManager", "FetchRequests"),
         _age(source, now),
     )
-    return Line(f"{follower} from {leader}", row, source.is_silent)
+    return ViewLine(f"{follower} from {leader}", row, source.is_silent)
 
 
-def bytes_to_copy(state: State) -> int:
+def bytes_to_copy(state: TopState) -> int:
     """Return what replicas that are not in sync still have to copy, as far as it is known."""
     return sum(
         lag or 0
@@ -395,17 +395,17 @@ _REQUESTS = ("produce", "fetch", "follower_fetch", "metadata", "push", "other")
 _WAITS = {"produce": "Publish", "fetch": "Read", "follower_fetch": "FollowerRead"}
 
 
-def _requests(state: State, target: str, now: Moment) -> Iterator[Line]:
+def _requests(state: TopState, target: str, now: Moment) -> Iterator[ViewLine]:
     if target:
         for id, broker in sorted(state.brokers.items()):
-            yield Line(str(id), _request_row(target, [broker], id, now), broker.is_silent)
+            yield ViewLine(str(id), _request_row(target, [broker], id, now), broker.is_silent)
         return
     for name in _REQUESTS:
         if any(
             name in one.document.get("requests", {}).get("times", ())
             for one in state.brokers.values()
         ):
-            yield Line(name, _request_row(name, list(state.brokers.values()), None, now))
+            yield ViewLine(name, _request_row(name, list(state.brokers.values()), None, now))
 
 
 def _request_row(
@@ -502,14 +502,14 @@ def compile_filter(text: str) -> Callable[[str], bool]:
     return lambda name: found.search(name) is not None
 
 
-def selected_index(names: Sequence[str], place: Place) -> int:
+def selected_index(names: Sequence[str], place: ViewPlace) -> int:
     """Return which line is selected: the one of that name, or the one that is where it was."""
     if place.selected in names:
         return names.index(place.selected)
     return max(0, min(place.row, len(names) - 1))
 
 
-def lines_of(state: State, place: Place, now: Moment) -> list[Line]:
+def lines_of(state: TopState, place: ViewPlace, now: Moment) -> list[ViewLine]:
     """Return the lines of a view that match its filter, in its order."""
     lines = VIEWS[place.view].lines(state, place.target, now)
     if place.filter:
@@ -518,20 +518,20 @@ def lines_of(state: State, place: Place, now: Moment) -> list[Line]:
     return ordered(list(lines), place.sort)
 
 
-def _texts(line: Line) -> Iterator[str]:
+def _texts(line: ViewLine) -> Iterator[str]:
     yield line.name
     for value in line.row.by_column().values():
         if isinstance(value, str):
             yield value
 
 
-def ordered(lines: Sequence[Line], sort: str) -> list[Line]:
+def ordered(lines: Sequence[ViewLine], sort: str) -> list[ViewLine]:
     """Return lines by a column, descending with `-` before it, unknown values last."""
     if not sort:
         return list(lines)
     name = sort.removeprefix("-")
-    known: list[tuple[Any, Line]] = []
-    rest: list[Line] = []
+    known: list[tuple[Any, ViewLine]] = []
+    rest: list[ViewLine] = []
     for line in lines:
         value = line.row.by_column().get(name)
         if value is None or value is UNKNOWN:

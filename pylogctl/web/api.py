@@ -29,10 +29,10 @@ from pylogctl.web import documents as docs
 from pylogctl.web import messages as paging
 from pylogctl.web.documents import document_of, list_document, struct_of
 from pylogctl.web.problems import FieldError, ProblemError
-from pylogctl.web.site import Call, Routes, respond
+from pylogctl.web.site import Call, WebRoutes, respond
 
 BASE = "/api/v1"
-ROUTES = Routes(BASE, {"query": docs.NoQuery})
+ROUTES = WebRoutes(BASE, {"query": docs.NoQuery})
 _MAX_JSON_BYTES = 256 << 10
 MAX_PARTITIONS = 200  # whose positions a cursor has
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
@@ -170,7 +170,7 @@ async def partitions(call: Call, topic: str) -> Struct:
 )
 async def messages(call: Call, query: docs.MessagesQuery, topic: str) -> Struct:
     """Return a page of messages, in either direction from a place or a cursor."""
-    budget = paging.Budget()
+    budget = paging.PageBudget()
 
     def read(client: Client) -> paging.MessagePage:
         return paging.read_page(
@@ -224,7 +224,9 @@ def positions_of(
 _As = Literal["auto", "text", "json", "hex", "base64"]
 
 
-def message_document(row: paging.Row, shown_as: _As, max_bytes: int) -> docs.MessageDocument:
+def message_document(
+    row: paging.ShownMessage, shown_as: _As, max_bytes: int
+) -> docs.MessageDocument:
     """Return a message as a document; a value that is not as was asked is shown as base64."""
     data = row.value[:max_bytes]
     is_cut = len(data) < len(row.value)

@@ -12,14 +12,14 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Route as StarletteRoute
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from pylogctl.web import api, changes, events
 from pylogctl.web.pages import messages_view, rendering, views
 from pylogctl.web.problems import MEDIA_TYPE, FieldError, ProblemError, problem_error
 from pylogctl.web.security import Guard, TokenAuthentication, check_change
-from pylogctl.web.site import Call, Route, Site, respond
+from pylogctl.web.site import Call, Site, WebRoute, respond
 
 logger = logging.getLogger("pylogctl.web")
 
@@ -40,12 +40,12 @@ def make_app(
         hosts: the exact values of `Host` by which it is reached, with ports.
         authenticate: None if everybody who reaches it may ask.
     """
-    by_path: dict[str, dict[str, Route]] = {}
+    by_path: dict[str, dict[str, WebRoute]] = {}
     for route in ROUTES:
         by_path.setdefault(route.path, {})[route.method] = route
     app = Starlette(
         routes=[
-            StarletteRoute(path, _dispatcher(routes), methods=list(routes))
+            Route(path, _dispatcher(routes), methods=list(routes))
             for path, routes in by_path.items()
         ],
         exception_handlers={HTTPException: _on_http_error},
@@ -53,12 +53,12 @@ def make_app(
     app.router.redirect_slashes = False
     app.state.site = site
     app.state.plans = {}
-    app.state.streams = events.Streams()
+    app.state.streams = events.EventStreams()
     app.state.routes = [one for one in ROUTES if one.path.startswith(f"{api.BASE}/")]
     return Guard(app, error_response, hosts, authenticate)
 
 
-def _dispatcher(routes: dict[str, Route]) -> Callable[[Request], Awaitable[Response]]:
+def _dispatcher(routes: dict[str, WebRoute]) -> Callable[[Request], Awaitable[Response]]:
     async def dispatch(request: Request) -> Response:
         route = routes["GET" if request.method == "HEAD" else request.method]
         call = Call(request.scope, request.receive)
@@ -84,7 +84,7 @@ def _dispatcher(routes: dict[str, Route]) -> Callable[[Request], Awaitable[Respo
     return dispatch
 
 
-def _check(route: Route, call: Call) -> None:
+def _check(route: WebRoute, call: Call) -> None:
     """Raise the problem of a request that is not allowed here."""
     if route.changes:
         if not call.site.allow_changes:

@@ -29,13 +29,13 @@ from pylogctl.web import documents as docs
 from pylogctl.web.api import BASE, etag_of, topic_of
 from pylogctl.web.documents import document_of, struct_of
 from pylogctl.web.problems import ProblemError
-from pylogctl.web.site import Call, Routes, respond
+from pylogctl.web.site import Call, WebRoutes, respond
 
 _MAX_PLANS = 100
 _PLAN_S = 3600.0
 _PLANS = "/groups/{group}/reset-plans"
 
-ROUTES = Routes(BASE)
+ROUTES = WebRoutes(BASE)
 
 
 @ROUTES.at(

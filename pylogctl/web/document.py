@@ -7,7 +7,7 @@ from typing import Annotated
 from pylogctl.cli.columns import Document, Row
 
 
-class ReadyRow(Row):
+class WebReadyRow(Row):
     """The server that has started."""
 
     url: Annotated[str, "address of the first page, with the token if a new one was made"]
@@ -15,4 +15,4 @@ class ReadyRow(Row):
     changes: Annotated[bool, "whether changes are allowed"]
 
 
-READY = Document("web/1", ReadyRow, empty="not started")
+READY = Document("web/1", WebReadyRow, empty="not started")

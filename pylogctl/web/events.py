@@ -27,10 +27,10 @@ from broker.threads import start_once
 from broker.topic import MAX_PARTITIONS, MessagePosition, TopicPartition
 from pylogctl.web import documents as docs
 from pylogctl.web.api import BASE, message_document, positions_of
-from pylogctl.web.messages import Row, cursor_of, parse_cursor
+from pylogctl.web.messages import ShownMessage, cursor_of, parse_cursor
 from pylogctl.web.problems import ProblemError
 from pylogctl.web.sampler import INTERVAL_S
-from pylogctl.web.site import Call, Routes
+from pylogctl.web.site import Call, WebRoutes
 
 logger = logging.getLogger("pylogctl.web")
 
@@ -45,11 +45,11 @@ _RETRY = b"retry: 3000\n\n"
 _HEARTBEAT = b":\n\n"
 _MEDIA_TYPE = "text/event-stream"
 
-ROUTES = Routes(BASE, {"media_type": _MEDIA_TYPE})
+ROUTES = WebRoutes(BASE, {"media_type": _MEDIA_TYPE})
 
 
 @dataclass(slots=True)
-class Streams:
+class EventStreams:
     """Counts the open streams, of all and of each session."""
 
     count: int = 0
@@ -92,7 +92,7 @@ def _stream_of(
         closing.callback(on_end)
         if call.method == "HEAD":
             return Response(media_type=_MEDIA_TYPE)
-        streams: Streams = call.app.state.streams
+        streams: EventStreams = call.app.state.streams
         closing.callback(streams.open(call.state.session))
         return _EventStream(events, closing.pop_all())
 
@@ -216,7 +216,7 @@ class _Tail:
                 at = MessagePosition(one.offset, one.inner)
                 # a compressed set is read as a whole
                 if at >= self.positions.get(one.partition, at):
-                    self._add(Row(one.partition, *at, one.value, "", one.next_offset))
+                    self._add(ShownMessage(one.partition, *at, one.value, "", one.next_offset))
         except BrokerError as error:
             last = _problem(str(error))
         except Exception:
@@ -227,7 +227,7 @@ class _Tail:
             self._is_done = True
         self._notify()
 
-    def _add(self, row: Row) -> None:
+    def _add(self, row: ShownMessage) -> None:
         is_last = row.next_offset != row.offset
         after = (
             MessagePosition(row.next_offset)

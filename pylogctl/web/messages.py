@@ -28,7 +28,7 @@ _MAX_WINDOW_BYTES = 8 << 20
 Positions = Mapping[TopicPartition, MessagePosition]
 
 
-class Row(NamedTuple):
+class ShownMessage(NamedTuple):
     """A message, or a place where there is none that can be read."""
 
     partition: TopicPartition
@@ -42,7 +42,7 @@ class Row(NamedTuple):
 class MessagePage(NamedTuple):
     """Messages of partitions, between two positions of each."""
 
-    rows: Sequence[Row]  # by partition and offset
+    rows: Sequence[ShownMessage]  # by partition and offset
     start: Positions
     end: Positions
     has_older: bool
@@ -52,7 +52,7 @@ class MessagePage(NamedTuple):
 
 
 @dataclass(slots=True)
-class Budget:
+class PageBudget:
     """How much may be read for a page, and how long."""
 
     seconds: float = _BUDGET_S
@@ -101,7 +101,7 @@ def read_page(
     is_backward: bool,
     limit: int,
     contains: str = "",
-    budget: Budget | None = None,
+    budget: PageBudget | None = None,
 ) -> MessagePage:
     """Return up to `limit` messages from positions on, or before them; blocks.
 
@@ -114,7 +114,7 @@ def read_page(
         contains: only messages with this text, which brokers look for.
         budget: beyond it the page ends, wherever that is.
     """
-    budget = budget or Budget()
+    budget = budget or PageBudget()
     names = list(positions)
     first = client.offsets(topic, "earliest", partition=names)
     last = client.offsets(topic, "end", partition=names)
@@ -155,10 +155,10 @@ class _Walk:
     first: int
     last: int
     pattern: str | None
-    budget: Budget
+    budget: PageBudget
     start: MessagePosition
     end: MessagePosition
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ShownMessage] = field(default_factory=list)
 
     @property
     def is_at_start(self) -> bool:
@@ -202,8 +202,8 @@ class _Walk:
         )
         return found[self.partition]
 
-    def _read_up_to(self, start: MessagePosition, end: MessagePosition) -> list[Row]:
-        rows: list[Row] = []
+    def _read_up_to(self, start: MessagePosition, end: MessagePosition) -> list[ShownMessage]:
+        rows: list[ShownMessage] = []
         # an entry that `end` is inside is read as a whole
         stop = end.offset if end.inner == 0 else self.last
         while start < end and not self.budget.spent:
@@ -217,9 +217,9 @@ class _Walk:
         stop: int,
         count: int | None,
         end: MessagePosition | None = None,
-    ) -> tuple[list[Row], MessagePosition]:
+    ) -> tuple[list[ShownMessage], MessagePosition]:
         """Return up to `count` rows up to about `stop`, and the position after them."""
-        rows: list[Row] = []
+        rows: list[ShownMessage] = []
         partition, budget = self.partition, self.budget
         with self.client.read(
             partition.topic,
@@ -236,12 +236,12 @@ class _Walk:
                     if len(rows) == count or (end is not None and at >= end) or budget.spent:
                         budget.used_bytes += at.offset - start.offset
                         return rows, at
-                    rows.append(Row(partition, *at, one.value, "", one.next_offset))
+                    rows.append(ShownMessage(partition, *at, one.value, "", one.next_offset))
             except CorruptMessage as error:
                 at = MessagePosition(reader.positions[partition])
                 following = MessagePosition(self._boundary_from(min(at.offset + 1, self.last)))
                 if count is None or len(rows) < count:
-                    rows.append(Row(partition, *at, b"", str(error), following.offset))
+                    rows.append(ShownMessage(partition, *at, b"", str(error), following.offset))
                     at = following
             else:
                 at = MessagePosition(reader.positions[partition])

@@ -11,13 +11,13 @@ import msgspec
 
 from pylogctl import __version__
 from pylogctl.web.problems import MEDIA_TYPE, Problem
-from pylogctl.web.site import Route
+from pylogctl.web.site import WebRoute
 
 _PARAMETER = re.compile(r"\{(\w+)(?::(\w+))?\}")
 _REFERENCE = "#/components/schemas/{name}"
 
 
-def description(routes: Sequence[Route]) -> dict[str, Any]:
+def description(routes: Sequence[WebRoute]) -> dict[str, Any]:
     """Return the document about these routes."""
     kinds = {one for route in routes for one in (route.request, route.response) if one}
     _, schemas = msgspec.json.schema_components(
@@ -35,7 +35,7 @@ def description(routes: Sequence[Route]) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: WebRoute) -> dict[str, Any]:
     problem = {
         "description": "A problem (RFC 9457).",
         "content": {MEDIA_TYPE: {"schema": _schema(Problem)}},
@@ -70,7 +70,7 @@ def _operation(route: Route) -> dict[str, Any]:
     return operation
 
 
-def _query_parameters(route: Route) -> list[dict[str, Any]]:
+def _query_parameters(route: WebRoute) -> list[dict[str, Any]]:
     if route.query is None:
         return []
     schema = msgspec.json.schema(route.query)["$defs"][route.query.__name__]

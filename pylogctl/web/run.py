@@ -20,7 +20,7 @@ from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.security import security_of
 from pylogctl.cli.service import announce_ready
 from pylogctl.web.app import make_app
-from pylogctl.web.document import READY, ReadyRow
+from pylogctl.web.document import READY, WebReadyRow
 from pylogctl.web.options import WebChoice
 from pylogctl.web.security import TokenAuthentication
 from pylogctl.web.server import serving
@@ -60,7 +60,7 @@ def run(env: Environment, choice: WebChoice) -> None:
             url = f"http://{name}:{port}/" + (f"?token={link_token}" if link_token else "")
             if token is not None and link_token is None:
                 env.note("the address has no token: browsers ask for it as a password")
-            announce_ready(env, READY, ReadyRow(url, os.getpid(), choice.allow_changes))
+            announce_ready(env, READY, WebReadyRow(url, os.getpid(), choice.allow_changes))
             while not stop.wait(0.5):
                 if not thread.is_alive():
                     raise CliError(

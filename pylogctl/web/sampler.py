@@ -46,7 +46,7 @@ class Point(NamedTuple):
     value: float
 
 
-class Sampler:
+class StatusSampler:
     """A thread that asks brokers for their status by parts, and ZooKeeper for groups.
 
     A series is named as `cluster/in`, `topic/orders/in`, `broker/2/cpu` or `group/billing/lag`.

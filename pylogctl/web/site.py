@@ -24,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from broker.api.client import Client
-from pylogctl.web.sampler import Sampler
+from pylogctl.web.sampler import StatusSampler
 
 logger = logging.getLogger("pylogctl.web")
 
@@ -37,7 +37,7 @@ _H = TypeVar("_H", bound=Handler)
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class WebRoute:
     """A row of the table of routes; `request` and `response` are of JSON bodies.
 
     `query` has the parameters in its fields; statuses besides `status` with the same body are in
@@ -64,18 +64,18 @@ class Route:
 
 
 @dataclass
-class Routes:
+class WebRoutes:
     """The routes of a module, whose handlers its decorators add."""
 
     base: str = ""  # before each path
     common: dict[str, Any] = field(default_factory=dict)  # fields of all routes, unless given
-    rows: list[Route] = field(default_factory=list)
+    rows: list[WebRoute] = field(default_factory=list)
 
     def at(self, path: str, method: str = "GET", **given: Any) -> Callable[[_H], _H]:
         """Return the decorator of a handler; `given` are other fields of its route."""
 
         def added(handler: _H) -> _H:
-            route = Route(method, self.base + path, handler, **(self.common | given))
+            route = WebRoute(method, self.base + path, handler, **(self.common | given))
             self.rows.append(route)
             return handler
 
@@ -89,14 +89,14 @@ class Site:
     client: Client
     allow_changes: bool = False
     hides_messages: bool = False
-    sampler: Sampler = field(init=False)
+    sampler: StatusSampler = field(init=False)
     pool: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(_THREADS, thread_name_prefix="web")
     )
     scans: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_SCANS))
 
     def __post_init__(self) -> None:
-        self.sampler = Sampler(self.client)
+        self.sampler = StatusSampler(self.client)
 
 
 class Call(Request):
@@ -109,7 +109,7 @@ class Call(Request):
         return site
 
     @property
-    def sampler(self) -> Sampler:
+    def sampler(self) -> StatusSampler:
         """What was seen of the cluster in the last hour."""
         return self.site.sampler
 

@@ -27,7 +27,7 @@ from pylogctl.zk import document
 from pylogctl.zk.document import describe_value, fields_of, node_columns
 
 if TYPE_CHECKING:
-    from broker.admin.registry_nodes import Node
+    from broker.admin.registry_nodes import FoundNode
     from broker.zk.health import ServerHealth
     from broker.zk.session import Session
 
@@ -160,13 +160,13 @@ def find(
 
     matches = Pattern(pattern).search
 
-    def is_found(node: Node) -> bool:
+    def is_found(node: FoundNode) -> bool:
         text = node.value.decode("utf-8", "replace")
         return bool(matches(node.path) or matches(text))
 
     with zookeeper_session(env) as session:
         if data:
-            nodes: Iterable[Node] = filter(is_found, read_tree(session, path))
+            nodes: Iterable[FoundNode] = filter(is_found, read_tree(session, path))
         else:
             nodes = read_nodes(session, (one for _, one in session.walk(path) if matches(one)))
         render(
@@ -229,7 +229,7 @@ def sessions(env: Environment, path: _TreeArgument = "/") -> None:
     """
     from broker.admin.registry_nodes import read_tree
 
-    found: dict[int, list[Node]] = {}
+    found: dict[int, list[FoundNode]] = {}
     with zookeeper_session(env) as session:
         for node in read_tree(session, path):
             if node.is_ephemeral:
@@ -467,7 +467,9 @@ def start(
         try:
             log = str(data / "zookeeper.log")
             announce_ready(
-                env, document.READY, document.ReadyRow(server.connect, os.getpid(), str(data), log)
+                env,
+                document.READY,
+                document.ZooKeeperReadyRow(server.connect, os.getpid(), str(data), log),
             )
             while not stop.wait(0.5):
                 pass
@@ -525,7 +527,7 @@ def _as_next(env: Environment) -> Environment:
     return env.changed(settings=env.settings._replace(output=output, no_header=True))
 
 
-def _session_row(owner: int, nodes: list[Node]) -> document.SessionRow:
+def _session_row(owner: int, nodes: list[FoundNode]) -> document.SessionRow:
     brokers, members = [], []
     for node in nodes:
         match (fields_of(node.path, node.value) or {}).get("kind"), node.path.split("/"):

@@ -134,7 +134,7 @@ class ValueRow(Row):
     decoded: _Decoded = None
 
 
-class ReadyRow(Row):
+class ZooKeeperReadyRow(Row):
     """A ZooKeeper server that was started."""
 
     zookeeper: Annotated[str, "where it listens", Fit.WHOLE]
@@ -155,7 +155,7 @@ CHANGES_OF_VALUES = CHANGES.showing("before", "after")
 DIFF = Document("zk.diff/1", DifferenceRow, empty="no differences")
 SESSIONS = Document("zk.sessions/1", SessionRow, empty="no session has ephemeral nodes")
 HEALTH = Document("zk.health/1", HealthRow, empty="no server")
-READY = Document("zk.start/1", ReadyRow, empty="not started")
+READY = Document("zk.start/1", ZooKeeperReadyRow, empty="not started")
 
 
 def node_columns(stat: NodeStat) -> NodeColumns:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.cluster_state import Finding, LiveBroker
-from broker.controller.suspicion import Office, Suspicion, Witness
+from broker.cluster_state import LiveBroker, PeerFinding
+from broker.controller.suspicion import SilentOffice, Suspicion, Witness
 from broker.errors import RegistryUnreachableError
 from broker.ids import NO_CONTROLLER
 from tests.simulation.events import Done
@@ -26,7 +26,7 @@ class Watch:
         self.told: tuple[LiveBroker, ...] = ()  # the live brokers, as a controller told last
         self._suspicions: dict[tuple[int, int], Suspicion] = {}  # by id and registration
         self._asked: set[tuple[int, int]] = set()
-        self._office = Office()
+        self._office = SilentOffice()
 
     def beat(self) -> None:
         """Ask all that are watched, again and again."""
@@ -54,11 +54,11 @@ class Watch:
     def _probe(self, broker_id: int, patience_s: float, done: Done) -> None:
         source, target = self._broker, self._broker.peers[broker_id]
         if source.network.refuses(source, target):
-            source.later(0.001, done, Finding.REFUSES)
+            source.later(0.001, done, PeerFinding.REFUSES)
             return
         source.network.call(
-            *(source, target, lambda respond: respond(Finding.ANSWERS)),
-            lambda found: done(Finding.SILENT if found is None else found),
+            *(source, target, lambda respond: respond(PeerFinding.ANSWERS)),
+            lambda found: done(PeerFinding.SILENT if found is None else found),
             patience_s,
             may_repeat=False,
         )
@@ -71,7 +71,7 @@ class Watch:
         else:
             respond("another registration is known")
 
-    def _found(self, peer: LiveBroker, finding: Finding) -> None:
+    def _found(self, peer: LiveBroker, finding: PeerFinding) -> None:
         self._asked.discard(_key(peer))
         broker, suspicion = self._broker, self._suspicions[_key(peer)]
         asks = suspicion.note(finding, broker.scheduler.now)
@@ -108,7 +108,7 @@ class Watch:
                 continue
 
             def done(found: object, other: LiveBroker = other) -> None:
-                if isinstance(found, Finding):
+                if isinstance(found, PeerFinding):
                     self._judge(peer, Witness(other.id, found))
                 else:
                     self._ask(peer, others)

@@ -10,7 +10,7 @@ from typing import Any
 from broker.endpoints import PLAIN_LISTENER
 from broker.log.data_directory import CLUSTER_KEY_NAME
 from broker.protocol.primitives import Reader
-from broker.security.cluster_keys import ClusterKey, ClusterKeys, OwnBroker
+from broker.security.cluster_keys import BrokerIdentity, ClusterKey, ClusterKeys
 from broker.security.cluster_proof import BrokerProof
 from broker.security.mechanisms import PLAIN, authenticate
 from broker.server.broker import Broker
@@ -22,7 +22,7 @@ _KEYS = ClusterKeys((ClusterKey(bytes(range(32)), 0),))
 Call = Callable[[Any], Reader]
 
 
-def prove(call: Call, own: OwnBroker, server_id: int, port: int) -> None:
+def prove(call: Call, own: BrokerIdentity, server_id: int, port: int) -> None:
     """Prove to be a broker, on the connection that `call` sends requests on."""
     proof = BrokerProof(lambda: own, server_id, PLAIN_LISTENER, f"127.0.0.1:{port}")
     exchange = authenticate(proof, PLAIN)
@@ -47,10 +47,10 @@ def give_key(data_dir: Path) -> Path:
     return data_dir
 
 
-def registered(session: Session, broker_id: int) -> OwnBroker:
+def registered(session: Session, broker_id: int) -> BrokerIdentity:
     """Return a broker of a cluster as ZooKeeper knows it, with the cluster's keys."""
     stat = session.exists(paths.replicated_broker(broker_id))
     assert stat is not None
     keys = ClusterKeys.decode(session.get(paths.CLUSTER_KEYS)[0], "the node").keys
     cluster_id = decode_cluster_id(session.get(paths.CLUSTER_ID)[0])
-    return OwnBroker(broker_id, stat.czxid, cluster_id, keys)
+    return BrokerIdentity(broker_id, stat.czxid, cluster_id, keys)

@@ -22,7 +22,7 @@ from broker.security.principal import Principal
 from broker.security.rules import Operation, Rule, parse_pattern
 from broker.security.scram import make_credential
 from broker.zk.paths import parse_connect_string
-from broker.zk.security import Credential, ZooKeeperSecurity, found_security
+from broker.zk.security import ZooKeeperCredential, ZooKeeperSecurity, found_security
 from broker.zk.session import Session
 from tests.support.certificates import Certificates
 
@@ -74,7 +74,9 @@ class ClosedCluster(OpenCluster):
         directory.mkdir(exist_ok=True)
         self.certificates = Certificates(directory)
         hosts = parse_connect_string(zookeeper).hosts
-        credential = found_security(hosts).credential or Credential("b", secrets.token_hex())
+        credential = found_security(hosts).credential or ZooKeeperCredential(
+            "b", secrets.token_hex()
+        )
         self._credential_file = directory / "zk.secret"
         self._credential_file.touch(0o600)
         self._credential_file.write_text(f"{credential.user}:{credential.password}\n")

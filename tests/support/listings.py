@@ -290,7 +290,7 @@ LISTINGS: Mapping[str, Listing] = {
     "config list of a topic": Listing(
         config.TOPIC,
         [
-            config.TopicRow(
+            config.TopicSettingRow(
                 name, value, "topic", ",".join(map(str, BROKERS)), "168", "at once", "hours of logs"
             )
             for name, value in (("log.retention.hours", "24"), ("log.segment.bytes", "1073741824"))
@@ -299,7 +299,7 @@ LISTINGS: Mapping[str, Listing] = {
     "config list of a broker": Listing(
         config.BROKER,
         [
-            config.BrokerRow(config.InEffect(name, value, "start"), "running", "meaning")
+            config.BrokerSettingRow(config.InEffect(name, value, "start"), "running", "meaning")
             for name, value in (
                 ("log.cleanup.schedule", "at 02:00, 14:00; every 15m between them, archives too"),
                 ("num.network.threads", "3"),
@@ -738,8 +738,8 @@ LISTINGS: Mapping[str, Listing] = {
     "audit show": Listing(
         audit.SHOW,
         [
-            audit.CountRow(
-                audit.Counted(name, TIME_MS, TIME_MS + 600_000, "producer"), OFFSET, OFFSET
+            audit.AuditCountRow(
+                audit.CountedWindow(name, TIME_MS, TIME_MS + 600_000, "producer"), OFFSET, OFFSET
             )
             for name in TOPICS
         ],
@@ -748,7 +748,7 @@ LISTINGS: Mapping[str, Listing] = {
         audit.CHECK,
         [
             audit.VerdictRow(
-                audit.Counted(name, TIME_MS, TIME_MS + 600_000, tier),
+                audit.CountedWindow(name, TIME_MS, TIME_MS + 600_000, tier),
                 100_000_000,
                 100_000_000 - 7 * n,
                 -7 * n,
@@ -769,7 +769,7 @@ LISTINGS: Mapping[str, Listing] = {
     "pipeline load, planned": Listing(
         pipeline.PLAN,
         [
-            pipeline.PlanRow(name, f"{n}-17", OFFSET - MIB, OFFSET, MIB, 17, 7 * n, 412)
+            pipeline.PipelinePlanRow(name, f"{n}-17", OFFSET - MIB, OFFSET, MIB, 17, 7 * n, 412)
             for n, name in enumerate(TOPICS)
         ],
     ),
@@ -782,11 +782,11 @@ LISTINGS: Mapping[str, Listing] = {
             for n, (name, tier) in enumerate(zip(TOPICS, ("log", "load", "load"), strict=True))
         ],
     ),
-    "perf produce": Listing(perf.PRODUCE, [perf.ProduceRow(**_figures(), overhead_bytes=0.41)]),
+    "perf produce": Listing(perf.PRODUCE, [perf.PerfProduceRow(**_figures(), overhead_bytes=0.41)]),
     "perf produce, planned": Listing(
         perf.PLAN,
         [
-            perf.PlanRow(
+            perf.PerfPlanRow(
                 *(TOPICS[0], [f"{id}-0" for id in BROKERS], 100_000_000, 130.0, 200),
                 *(102_400, "gzip", "-1", 8),
             )

@@ -22,7 +22,7 @@ from playwright.sync_api import sync_playwright
 from pylogctl import Client
 from pylogctl.testing import Cluster, memory_cluster
 from pylogctl.web.app import make_app
-from pylogctl.web.sampler import Sampler
+from pylogctl.web.sampler import StatusSampler
 from pylogctl.web.server import serving
 from pylogctl.web.site import Site
 
@@ -66,7 +66,7 @@ def _take(cluster: Cluster, folder: Path) -> None:
         for one in work:
             one.start()
         site = Site(client, allow_changes=True)
-        site.sampler = Sampler(client, interval_s=1)
+        site.sampler = StatusSampler(client, interval_s=1)
         site.sampler.start()
         time.sleep(_SECONDS)
         with socket.create_server(("127.0.0.1", 0)) as listener:

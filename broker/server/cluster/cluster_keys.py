@@ -20,7 +20,7 @@ from broker.endpoints import Endpoint
 from broker.errors import ConfigError, CoordinationError
 from broker.files import open_file, write_atomically
 from broker.log.data_directory import CLUSTER_KEY_NAME
-from broker.security.cluster_keys import CLUSTER_PROOF, ClusterKeys, OwnBroker, new_key
+from broker.security.cluster_keys import CLUSTER_PROOF, BrokerIdentity, ClusterKeys, new_key
 from broker.security.mechanisms import ServerMechanisms
 
 if TYPE_CHECKING:
@@ -127,9 +127,9 @@ class ClusterKeyStore:
     def _endpoint_of(self, listener: str) -> str:
         return next((one.address for one in self.endpoints() if one.listener == listener), "")
 
-    def _own(self) -> OwnBroker:
+    def _own(self) -> BrokerIdentity:
         keys = self._keys.accepted(self.clock.time_ms())
-        return OwnBroker(self._me, self.epoch(), self._cluster_id, keys)
+        return BrokerIdentity(self._me, self.epoch(), self._cluster_id, keys)
 
     def _is_registered(self, broker_id: int, epoch: int) -> bool:
         known = self.epoch() if broker_id == self._me else self.known_epoch(broker_id)

@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 
 from broker import errors
 from broker.clock import Clock
-from broker.cluster_state import Finding, LiveBroker, ReplicatedPartition, UnreadableTopic
+from broker.cluster_state import LiveBroker, PeerFinding, ReplicatedPartition, UnreadableTopic
 from broker.config import BrokerConfig
 from broker.controller.context import ControllerSettings
 from broker.controller.controller import Controller
 from broker.controller.pushes import Push
 from broker.controller.states import StateChange
-from broker.controller.suspicion import Office, Suspicion
+from broker.controller.suspicion import SilentOffice, Suspicion
 from broker.ids import NO_CONTROLLER
 from broker.server.cluster import live_brokers, peer_watch, push_sender, state_change_log
 from broker.state_changes import ChangeKind, LoggedChange
@@ -177,7 +177,7 @@ class ControllerThread:
         self._is_stopped = False
         self._term: Term | None = None
         self._controller_id = NO_CONTROLLER
-        self._office = Office()
+        self._office = SilentOffice()
         self._creations = PendingCreations()
         self.controller: Controller | None = None
         """None out of office; tests and metrics read it without locks."""
@@ -485,7 +485,7 @@ class ControllerThread:
             self.events.put(partial(self._take_found, peer, evidence, suspicion.own, is_missed))
 
     def _take_found(
-        self, peer: LiveBroker, evidence: str, finding: Finding, is_missed: bool
+        self, peer: LiveBroker, evidence: str, finding: PeerFinding, is_missed: bool
     ) -> None:
         if (controller := self.controller) is not None:
             controller.note_reach(peer.id, peer.epoch, is_missed=is_missed)

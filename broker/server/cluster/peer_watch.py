@@ -21,7 +21,7 @@ from typing import NamedTuple
 from broker import errors
 from broker.client.connection import Connection
 from broker.clock import Clock
-from broker.cluster_state import UNKNOWN_BROKER_EPOCH, Finding, LiveBroker
+from broker.cluster_state import UNKNOWN_BROKER_EPOCH, LiveBroker, PeerFinding
 from broker.controller.suspicion import Suspicion, Witness
 from broker.errors import BrokerError
 from broker.log.retention import MAX_CLOCK_DIFFERENCE_S, Retention
@@ -37,7 +37,7 @@ _PROBE_AGAIN_S = 0.05
 _MAX_TIMEOUT_S = 10.0
 
 
-def probe(connection: Connection) -> Finding | None:
+def probe(connection: Connection) -> PeerFinding | None:
     """Ask a broker whether it is there; None if the connection is lost: ask again."""
     try:
         connection.call(HelloRequest())
@@ -46,14 +46,14 @@ def probe(connection: Connection) -> Finding | None:
     except errors.BrokerUnreachableError as error:
         connection.close()
         if isinstance(error.__cause__, TimeoutError):
-            return Finding.SILENT
-        return Finding.REFUSES if is_refused(error) else None
+            return PeerFinding.SILENT
+        return PeerFinding.REFUSES if is_refused(error) else None
     except errors.RequestTimeoutError:
         connection.close()
-        return Finding.SILENT
+        return PeerFinding.SILENT
     except errors.BrokerError:  # it refuses this broker, or the request: so it is there
         connection.close()
-    return Finding.ANSWERS
+    return PeerFinding.ANSWERS
 
 
 def is_refused(error: errors.BrokerError) -> bool:
@@ -61,7 +61,7 @@ def is_refused(error: errors.BrokerError) -> bool:
     return isinstance(error.__cause__, ConnectionRefusedError)
 
 
-def probe_registered(brokers: LiveBrokers, request: ProbeBrokerRequest) -> Finding:
+def probe_registered(brokers: LiveBrokers, request: ProbeBrokerRequest) -> PeerFinding:
     """Ask a live broker anew, for another broker that misses it."""
     timeout_s = min(max(0.001, request.timeout_ms / 1000), _MAX_TIMEOUT_S)
     end_s = time.monotonic() + timeout_s
@@ -73,7 +73,7 @@ def probe_registered(brokers: LiveBrokers, request: ProbeBrokerRequest) -> Findi
             time.sleep(_PROBE_AGAIN_S)
     finally:
         connection.close()
-    return Finding.SILENT if finding is None else finding
+    return PeerFinding.SILENT if finding is None else finding
 
 
 _RETRY_S = 0.3
@@ -132,7 +132,7 @@ class PeerWatch(StoppableThread):
         if self._stopping.is_set() or (finding is None and was_open):
             return
         suspicion, watcher = self.suspicion, self.watcher
-        found = Finding.SILENT if finding is None else finding
+        found = PeerFinding.SILENT if finding is None else finding
         if suspicion.note(found, watcher.clock.monotonic_s()):
             self._ask_others()
         watcher.on_found(self.peer, suspicion)

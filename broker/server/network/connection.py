@@ -21,12 +21,12 @@ from broker.clock import Clock
 from broker.endpoints import PLAIN_LISTENER
 from broker.errors import BrokerError
 from broker.protocol.framing import Frames
-from broker.server.network.connection_state import Event, State, next_state
+from broker.server.network.connection_state import ConnectionEvent, ConnectionState, next_state
 from broker.server.network.frame_receiver import STALL_S, FrameReceiver, without_traceback
 from broker.server.network.principal_quotas import PrincipalQuotas
 from broker.server.network.quotas import ConnectionCount, PeerLog, QueuedBytes
 from broker.server.network.response_queue import ResponseQueue
-from broker.server.requests.client import Client
+from broker.server.requests.client import ConnectedClient
 from broker.server.requests.purgatory import DelayedResponse, Response, Watched
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class NetworkParts:
     max_frame_bytes: int
     max_idle_s: float  # how long a connection may be without a whole request
     connection_count: ConnectionCount
-    make_client: Callable[..., Client] = Client
+    make_client: Callable[..., ConnectedClient] = ConnectedClient
 
 
 class ServerConnection:
@@ -111,7 +111,7 @@ class ServerConnection:
         self._began_s = clock.monotonic_s()
         self.peer = peer
         self._clock = clock
-        self.state = State.READING
+        self.state = ConnectionState.READING
         self._network = network
         self.client = network.make_client(peer, listener=listener, port=_port_of(sock))
         self.receiver = FrameReceiver(
@@ -142,7 +142,7 @@ class ServerConnection:
     @property
     def interest(self) -> int:
         """Return the selector events to wait for; 0 for none."""
-        events = selectors.EVENT_READ if self.state is State.READING else 0
+        events = selectors.EVENT_READ if self.state is ConnectionState.READING else 0
         if self.responses.has_unsent or (self.tls is not None and self.tls.has_unsent):
             return events | selectors.EVENT_WRITE  # `has_unsent`, without a call more each turn
         return events
@@ -152,35 +152,35 @@ class ServerConnection:
         """Return whether bytes for the client wait for room in the socket."""
         return self.responses.has_unsent or (self.tls is not None and self.tls.has_unsent)
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: ConnectionEvent) -> None:
         self.state = next_state(self.state, event)
 
     def _update(self) -> None:
         """Move to the state for what the connection has to wait for now."""
-        if self.state is not State.OFFLOADED:
+        if self.state is not ConnectionState.OFFLOADED:
             self.receiver.release_handled()
         has_held = bool(self.receiver.held)
         is_blocked = self.responses.is_full or (has_held and self.responses.has_unsent)
-        if self.state is State.BLOCKED and not is_blocked:
-            self._take(Event.UNBLOCK)
-        elif self.state is State.MUTED and not self._is_flush_pending:
-            self._take(Event.UNMUTE)
-        elif self.state is State.THROTTLED and not self.throttled_until_s:
-            self._take(Event.RESUME)
-        if self.state is not State.READING:
+        if self.state is ConnectionState.BLOCKED and not is_blocked:
+            self._take(ConnectionEvent.UNBLOCK)
+        elif self.state is ConnectionState.MUTED and not self._is_flush_pending:
+            self._take(ConnectionEvent.UNMUTE)
+        elif self.state is ConnectionState.THROTTLED and not self.throttled_until_s:
+            self._take(ConnectionEvent.RESUME)
+        if self.state is not ConnectionState.READING:
             return
         if is_blocked:
-            self._take(Event.BLOCK)
+            self._take(ConnectionEvent.BLOCK)
         elif self.throttled_until_s and not self.receiver.has_begun_large:
-            self._take(Event.THROTTLE)  # others may wait for the room of a large frame
+            self._take(ConnectionEvent.THROTTLE)  # others may wait for the room of a large frame
         elif has_held:
             return  # for the processor to handle in the next turn
         elif self.fault is not None:
-            self._take(Event.END)
+            self._take(ConnectionEvent.END)
         elif self.receiver.is_awaiting_buffer:
-            self._take(Event.AWAIT_BUFFER)
+            self._take(ConnectionEvent.AWAIT_BUFFER)
         elif self._muted_by is not None and self._is_flush_pending:
-            self._take(Event.MUTE)
+            self._take(ConnectionEvent.MUTE)
 
     def receive(self, shared: bytearray) -> Frames | None:
         """Read once from the socket; return complete frames, None if there are none.
@@ -226,29 +226,32 @@ class ServerConnection:
 
     def offload(self, frames: Frames | None, work: Future[Any] | None = None) -> None:
         """Note that a worker handles a request, and hold the frames after it."""
-        self._take(Event.OFFLOAD)
+        self._take(ConnectionEvent.OFFLOAD)
         self._work = work
         if frames is not None:
             self.receiver.hold(frames)
 
     def work_done(self) -> None:
         """Note that the worker is done; also after the connection is closed."""
-        self._take(Event.WORK_DONE)
+        self._take(ConnectionEvent.WORK_DONE)
         self._work = None
         self.receiver.release_handled()
         self._last_active_s = self._clock.monotonic_s()
 
     def yield_turn(self, frames: Frames | None = None) -> None:
         """Leave frames, and those that are held already, to the next turn."""
-        self._take(Event.YIELD)
+        self._take(ConnectionEvent.YIELD)
         if frames is not None:
             self.receiver.hold(frames)
 
     def grant_buffer(self) -> None:
         """Continue with a large frame that waited for the budget."""
         self.receiver.resume()
-        if self.state is State.WAITING_FOR_BUFFER and not self.receiver.is_awaiting_buffer:
-            self._take(Event.BUFFER_GRANTED)
+        if (
+            self.state is ConnectionState.WAITING_FOR_BUFFER
+            and not self.receiver.is_awaiting_buffer
+        ):
+            self._take(ConnectionEvent.BUFFER_GRANTED)
         self._last_active_s = self._clock.monotonic_s()
 
     def mute_behind_flush(self, frames: Frames) -> None:
@@ -281,8 +284,8 @@ class ServerConnection:
         if self._muted_by is None or self._is_flush_pending:
             return False
         self._muted_by = None
-        if self.state is State.MUTED:
-            self._take(Event.UNMUTE)
+        if self.state is ConnectionState.MUTED:
+            self._take(ConnectionEvent.UNMUTE)
         return True
 
     def throttle(self, until_s: float) -> None:
@@ -292,7 +295,7 @@ class ServerConnection:
 
     def take_held(self) -> Frames | None:
         """Begin the turn after `yield_turn`; return held frames that can be handled in it."""
-        self._take(Event.NEXT_TURN)
+        self._take(ConnectionEvent.NEXT_TURN)
         if not self.may_take_held:
             return None
         frames = self.receiver.take_held()
@@ -304,7 +307,7 @@ class ServerConnection:
     def may_take_held(self) -> bool:
         """Return whether held frames, or bytes that the selector cannot know of, can be handled."""
         self._update()
-        if self.state is not State.READING:
+        if self.state is not ConnectionState.READING:
             return False
         return bool(self.receiver.held) or (self.tls is not None and self.tls.has_decrypted)
 
@@ -312,7 +315,7 @@ class ServerConnection:
     def may_receive(self) -> bool:
         """Return whether more can be received now."""
         self._update()
-        return self.state is State.READING and not self.receiver.held
+        return self.state is ConnectionState.READING and not self.receiver.held
 
     def send(self) -> int:
         """Send complete responses; return the bytes sent. `fault` is set if the client is gone."""
@@ -336,7 +339,9 @@ class ServerConnection:
         # after a refusal the responses to earlier requests are sent; after a closed half, all
         has_held = bool(self.receiver.held)
         is_unsent = self.tls is not None and self.tls.has_unsent
-        return not (self.responses or has_held or is_unsent or self.state is State.OFFLOADED)
+        return not (
+            self.responses or has_held or is_unsent or self.state is ConnectionState.OFFLOADED
+        )
 
     def note_unanswered(self) -> None:
         """Note that the requests received last get no response."""
@@ -364,11 +369,17 @@ class ServerConnection:
         """Return whether the broker does not read now, and so would miss that the client leaves."""
         if self.half_closed_s is not None or self.responses.has_lingering:
             return False
-        if self.state is State.OFFLOADED:
+        if self.state is ConnectionState.OFFLOADED:
             return self._work is not None
         awaited = self.responses.awaited
         return (
-            self.state in (State.BLOCKED, State.THROTTLED, State.YIELDED, State.CLOSING)
+            self.state
+            in (
+                ConnectionState.BLOCKED,
+                ConnectionState.THROTTLED,
+                ConnectionState.YIELDED,
+                ConnectionState.CLOSING,
+            )
             and awaited is not None
             and not awaited.awaits_flush  # that comes soon
         )
@@ -388,19 +399,22 @@ class ServerConnection:
         if not self._is_identified and self._began_s < now_s - HANDSHAKE_S:
             return f"its TLS handshake was not complete within {HANDSHAKE_S:g}s"
         is_kept_waiting = self.state in (
-            State.OFFLOADED,
-            State.THROTTLED,
-            State.WAITING_FOR_BUFFER,
-        ) or (self.state in (State.BLOCKED, State.YIELDED) and not self.responses.has_unsent)
+            ConnectionState.OFFLOADED,
+            ConnectionState.THROTTLED,
+            ConnectionState.WAITING_FOR_BUFFER,
+        ) or (
+            self.state in (ConnectionState.BLOCKED, ConnectionState.YIELDED)
+            and not self.responses.has_unsent
+        )
         has_stalled = self.receiver.has_stalled(now_s, is_kept_waiting=is_kept_waiting)
         if has_stalled and self._network.queued_bytes.waiting_count:
             return f"too little of a large request came in {STALL_S:g}s, and others need the room"
-        if self.state is not State.OFFLOADED and (
+        if self.state is not ConnectionState.OFFLOADED and (
             reason := self.client.authentication.reason_to_close()
         ):
             return reason
         is_waited_for = self.responses.delayed or self.receiver.is_awaiting_buffer
-        if is_waited_for or self.state in (State.OFFLOADED, State.THROTTLED):
+        if is_waited_for or self.state in (ConnectionState.OFFLOADED, ConnectionState.THROTTLED):
             return ""
         is_idle = self._last_active_s < now_s - max_idle_s
         return "no whole request for connections.max.idle.ms" if is_idle else ""
@@ -408,9 +422,9 @@ class ServerConnection:
     def close(self) -> list[DelayedResponse]:
         """Close the socket, release the connection's resources, return its delayed responses."""
         # else a worker has the frame, and `work_done` releases its budget
-        if self.state is not State.OFFLOADED:
+        if self.state is not ConnectionState.OFFLOADED:
             self.receiver.release_handled()
-        self._take(Event.CLOSE)
+        self._take(ConnectionEvent.CLOSE)
         delayed = list(self.responses.delayed)
         for one in delayed:
             if not one.lingers:  # which is completed after this

@@ -41,7 +41,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 
 
-class State(Enum):
+class ConnectionState(Enum):
     """What a connection waits for."""
 
     READING = auto()  # requests of the client
@@ -65,7 +65,7 @@ class State(Enum):
     CLOSED = auto()  # nothing: the socket is closed
 
 
-class Event(Enum):
+class ConnectionEvent(Enum):
     """What changes the state of a connection."""
 
     MUTE = auto()
@@ -84,25 +84,43 @@ class Event(Enum):
     CLOSE = auto()
 
 
-TRANSITIONS: Mapping[State, Mapping[Event, State]] = {
-    State.READING: {
-        Event.MUTE: State.MUTED,
-        Event.THROTTLE: State.THROTTLED,
-        Event.OFFLOAD: State.OFFLOADED,
-        Event.YIELD: State.YIELDED,
-        Event.BLOCK: State.BLOCKED,
-        Event.AWAIT_BUFFER: State.WAITING_FOR_BUFFER,
-        Event.END: State.CLOSING,
-        Event.CLOSE: State.CLOSED,
+TRANSITIONS: Mapping[ConnectionState, Mapping[ConnectionEvent, ConnectionState]] = {
+    ConnectionState.READING: {
+        ConnectionEvent.MUTE: ConnectionState.MUTED,
+        ConnectionEvent.THROTTLE: ConnectionState.THROTTLED,
+        ConnectionEvent.OFFLOAD: ConnectionState.OFFLOADED,
+        ConnectionEvent.YIELD: ConnectionState.YIELDED,
+        ConnectionEvent.BLOCK: ConnectionState.BLOCKED,
+        ConnectionEvent.AWAIT_BUFFER: ConnectionState.WAITING_FOR_BUFFER,
+        ConnectionEvent.END: ConnectionState.CLOSING,
+        ConnectionEvent.CLOSE: ConnectionState.CLOSED,
     },
-    State.MUTED: {Event.UNMUTE: State.READING, Event.CLOSE: State.CLOSED},
-    State.THROTTLED: {Event.RESUME: State.READING, Event.CLOSE: State.CLOSED},
-    State.OFFLOADED: {Event.WORK_DONE: State.READING, Event.CLOSE: State.CLOSED},
-    State.YIELDED: {Event.NEXT_TURN: State.READING, Event.CLOSE: State.CLOSED},
-    State.BLOCKED: {Event.UNBLOCK: State.READING, Event.CLOSE: State.CLOSED},
-    State.WAITING_FOR_BUFFER: {Event.BUFFER_GRANTED: State.READING, Event.CLOSE: State.CLOSED},
-    State.CLOSING: {Event.CLOSE: State.CLOSED},
-    State.CLOSED: {Event.WORK_DONE: State.CLOSED},
+    ConnectionState.MUTED: {
+        ConnectionEvent.UNMUTE: ConnectionState.READING,
+        ConnectionEvent.CLOSE: ConnectionState.CLOSED,
+    },
+    ConnectionState.THROTTLED: {
+        ConnectionEvent.RESUME: ConnectionState.READING,
+        ConnectionEvent.CLOSE: ConnectionState.CLOSED,
+    },
+    ConnectionState.OFFLOADED: {
+        ConnectionEvent.WORK_DONE: ConnectionState.READING,
+        ConnectionEvent.CLOSE: ConnectionState.CLOSED,
+    },
+    ConnectionState.YIELDED: {
+        ConnectionEvent.NEXT_TURN: ConnectionState.READING,
+        ConnectionEvent.CLOSE: ConnectionState.CLOSED,
+    },
+    ConnectionState.BLOCKED: {
+        ConnectionEvent.UNBLOCK: ConnectionState.READING,
+        ConnectionEvent.CLOSE: ConnectionState.CLOSED,
+    },
+    ConnectionState.WAITING_FOR_BUFFER: {
+        ConnectionEvent.BUFFER_GRANTED: ConnectionState.READING,
+        ConnectionEvent.CLOSE: ConnectionState.CLOSED,
+    },
+    ConnectionState.CLOSING: {ConnectionEvent.CLOSE: ConnectionState.CLOSED},
+    ConnectionState.CLOSED: {ConnectionEvent.WORK_DONE: ConnectionState.CLOSED},
 }
 
 
@@ -110,7 +128,7 @@ class IllegalTransitionError(Exception):
     """An event came in a state that does not allow it: a bug of the broker."""
 
 
-def next_state(state: State, event: Event) -> State:
+def next_state(state: ConnectionState, event: ConnectionEvent) -> ConnectionState:
     """Return the state that an event leads to."""
     found = TRANSITIONS[state].get(event)
     if found is None:

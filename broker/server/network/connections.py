@@ -21,7 +21,7 @@ from broker.server.network.connection import (
     NetworkParts,
     ServerConnection,
 )
-from broker.server.network.connection_state import State
+from broker.server.network.connection_state import ConnectionState
 from broker.server.network.handshakes import SCARCE_S, Handshakes
 from broker.server.requests.freed_memory import give_back_freed_memory
 from broker.server.requests.purgatory import Purgatory, Response
@@ -166,7 +166,7 @@ class Connections:
                 self.network.peer_log.warn(connection.peer, connection.fault)
             self.close(connection)
             return
-        if connection.is_watched or connection.state is not State.READING:
+        if connection.is_watched or connection.state is not ConnectionState.READING:
             self._hang_ups.update(connection, is_watched=connection.could_be_deserted)
         events = connection.interest
         if events != connection.registered_events:

@@ -34,7 +34,7 @@ _MAX_FAILED = 10_000
 _RESERVED = "reserved"  # in place of a network
 
 
-class Waiting(NamedTuple):
+class WaitingClient(NamedTuple):
     """A client that was accepted, and has no place yet: what it has sent waits in the socket."""
 
     sock: socket.socket
@@ -56,7 +56,7 @@ class Handshakes:
         self._under_way: dict[ServerConnection, tuple[str, float]] = {}  # network, and since when
         self._by_network: Counter[str] = Counter()
         self._silent = selectors.DefaultSelector()
-        self._waiting: dict[str, deque[Waiting]] = {}  # who has sent something, by network
+        self._waiting: dict[str, deque[WaitingClient]] = {}  # who has sent something, by network
         self._failed: OrderedDict[str, None] = OrderedDict()  # networks whose last one failed
         self._next_line_s = self._next_look_s = -math.inf
 
@@ -67,14 +67,14 @@ class Handshakes:
 
     def wait(self, sock: socket.socket, address: str, listener: Listener) -> None:
         """Have a client wait until it sends something, and then for a place."""
-        waiting = Waiting(sock, address, listener, self._clock.monotonic_s())
+        waiting = WaitingClient(sock, address, listener, self._clock.monotonic_s())
         self._silent.register(sock, selectors.EVENT_READ, waiting)
 
-    def ready(self) -> Iterator[Waiting]:
+    def ready(self) -> Iterator[WaitingClient]:
         """Yield the clients that may begin; `begin` has to follow before the next."""
         for key, _ in self._silent.select(0):
             self._silent.unregister(key.fileobj)
-            one: Waiting = key.data
+            one: WaitingClient = key.data
             self._waiting.setdefault(one.network, deque()).append(one)
         while (next_network := self._next_network()) is not None:
             queue = self._waiting.pop(next_network)
@@ -110,7 +110,7 @@ class Handshakes:
         taken = len(self._under_way)
         return taken >= _MOST_HANDSHAKES or taken - self._by_network[_RESERVED] >= MAX_HANDSHAKES
 
-    def begin(self, connection: ServerConnection, waiting: Waiting) -> None:
+    def begin(self, connection: ServerConnection, waiting: WaitingClient) -> None:
         """Take a place until `end`."""
         self._under_way[connection] = waiting.network, self._clock.monotonic_s()
         self._by_network[waiting.network] += 1
@@ -153,7 +153,7 @@ class Handshakes:
             and (network in self._waiting or (is_full and network != _RESERVED))
         ]
 
-    def take_late(self, oldest_s: float = math.inf) -> list[Waiting]:
+    def take_late(self, oldest_s: float = math.inf) -> list[WaitingClient]:
         """Return the clients that have waited since then or before; they will not begin."""
         late = [one.data for one in self._silent.get_map().values() if one.data.since_s <= oldest_s]
         for one in late:

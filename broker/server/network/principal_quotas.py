@@ -25,7 +25,7 @@ _SAVED_S = 1.0
 _MAX_BUCKETS = 10_000
 
 
-class Use(NamedTuple):
+class PrincipalUse(NamedTuple):
     """What a principal has used."""
 
     received_bytes: float
@@ -61,7 +61,7 @@ class _Bucket:
         self.until_s = 0.0  # when nothing is owed any more
         self.exceeded = 0  # the index of the quota that this is for
 
-    def take(self, use: Use, now_s: float) -> None:
+    def take(self, use: PrincipalUse, now_s: float) -> None:
         self.updated_s = now_s
         longest_s = 0.0
         for index, limit in self.limits.items():
@@ -101,7 +101,7 @@ class PrincipalQuotas:
             own = self._of_users.get(principal.name, Quotas())
             return own.or_else(self._default).connections or NO_LIMIT
 
-    def charge(self, principal: Principal, use: Use) -> float:
+    def charge(self, principal: Principal, use: PrincipalUse) -> float:
         """Note what a principal has used; return until when it is throttled, in the past if not."""
         if principal.kind == BROKER:
             return 0.0

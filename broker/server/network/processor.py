@@ -36,7 +36,7 @@ from broker.server.network.connection import (
 )
 from broker.server.network.connections import Connections, end_streams
 from broker.server.network.mailbox import Mailbox
-from broker.server.network.principal_quotas import Use
+from broker.server.network.principal_quotas import PrincipalUse
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.outcomes import (
     CloseConnection,
@@ -279,9 +279,9 @@ class Processor:
         if self._network.quotas.is_limiting and connection in self._open:
             received_bytes = metrics.bytes_read - read_bytes
             sent_bytes = metrics.bytes_written - written_bytes
-            self._charge(connection, Use(received_bytes, sent_bytes, worked_s))
+            self._charge(connection, PrincipalUse(received_bytes, sent_bytes, worked_s))
 
-    def _charge(self, connection: ServerConnection, use: Use) -> None:
+    def _charge(self, connection: ServerConnection, use: PrincipalUse) -> None:
         """Throttle a connection if its principal has used too much; its responses are sent."""
         client = connection.client
         use = use._replace(worked_s=use.worked_s + client.worked_s)

@@ -26,7 +26,7 @@ from broker.server.network.connection import (
 from broker.server.network.principal_quotas import PrincipalQuotas
 from broker.server.network.processor import Processor
 from broker.server.network.quotas import ConnectionCount, PeerLog, QueuedBytes
-from broker.server.requests.client import Client
+from broker.server.requests.client import ConnectedClient
 from broker.server.requests.metrics import ProcessorMetrics, RequestErrors
 from broker.server.requests.outcomes import Handlers
 from broker.server.requests.purgatory import DelayedResponse
@@ -50,7 +50,7 @@ class SocketServer:
         config: BrokerConfig,
         clock: Clock,
         is_topic: Callable[[str], bool],
-        make_client: Callable[..., Client],
+        make_client: Callable[..., ConnectedClient],
     ) -> None:
         self._is_topic = is_topic
         self._metrics_period_s = config.monitoring_period_ms / 1000
@@ -157,7 +157,7 @@ class SocketServer:
         if self._acceptor is not None:
             self._acceptor.reload_certificates()
 
-    def admit(self, client: Client) -> None:
+    def admit(self, client: ConnectedClient) -> None:
         """Raise if a client that has proved who it is has as many connections as it may have.
 
         It was admitted before it proved that, so only this one ends.

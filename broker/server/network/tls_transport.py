@@ -39,7 +39,7 @@ _REASONS = {
 }
 
 
-class TlsError(OSError):
+class BrokenTlsError(OSError):
     """The other side breaks TLS, or shows a certificate that is not accepted."""
 
 
@@ -117,10 +117,12 @@ class TlsTransport:
                 if refusal := tls_refusal(bytes(self._scratch[:size])):
                     with suppress(OSError):
                         self._sock.send(refusal)
-                raise TlsError(f"it does not speak TLS, which listener {self._listener} demands")
+                raise BrokenTlsError(
+                    f"it does not speak TLS, which listener {self._listener} demands"
+                )
             self._handshake_bytes += size
             if self._handshake_bytes > MAX_HANDSHAKE_BYTES:
-                raise TlsError(f"its TLS handshake has more than {MAX_HANDSHAKE_BYTES} bytes")
+                raise BrokenTlsError(f"its TLS handshake has more than {MAX_HANDSHAKE_BYTES} bytes")
         self._incoming.write(self._scratch[:size])
         return True
 
@@ -160,7 +162,7 @@ class TlsTransport:
     def _check_unsent(self) -> None:
         """Refuse a client that has OpenSSL answer, and takes no answers."""
         if len(self._unsent) > _MAX_UNSENT_BYTES:
-            raise TlsError("it reads nothing")
+            raise BrokenTlsError("it reads nothing")
 
     def send(self, data: Buffer, flags: int = 0, /) -> int:
         """Send some of the data, as `socket.send`."""
@@ -223,7 +225,7 @@ class TlsTransport:
         if isinstance(error, ssl.SSLEOFError):
             return ConnectionResetError("the connection was lost: TLS was not ended")
         if isinstance(error, ssl.SSLCertVerificationError):
-            return TlsError(f"its certificate is refused: {error.verify_message}")
+            return BrokenTlsError(f"its certificate is refused: {error.verify_message}")
         reason = error.reason or str(error)
         known = _REASONS.get(reason)
-        return TlsError(known or f"TLS with it failed: {reason.lower().replace('_', ' ')}")
+        return BrokenTlsError(known or f"TLS with it failed: {reason.lower().replace('_', ' ')}")

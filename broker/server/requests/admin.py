@@ -289,7 +289,7 @@ class AdminHandler:
             found = self.broker.changes.read(request.position)
         except OSError as error:
             raise errors.StorageError(f"the state-change log cannot be read: {error}") from error
-        return responses.CHANGES.encode(responses.Changes(*found))
+        return responses.CHANGES.encode(responses.LoggedLines(*found))
 
     @_on_worker
     def digest_log(self, request: DigestLogRequest, context: RequestContext) -> bytes:

@@ -1,8 +1,9 @@
 """The audit log: who was refused what, and who did what an administrator does, as lines of JSON.
 
-A line has the fields of `Event`, the broker and the time. All but ASCII is escaped, so nobody can
-write a line, or hide in one, by a name. The same event again within `REPEAT_S` is counted, and
-written once at the end of that time. One thread writes; what it cannot write in time is dropped.
+A line has the fields of `AuditedDecision`, the broker and the time. All but ASCII is escaped, so
+nobody can write a line, or hide in one, by a name. The same event again within `REPEAT_S` is
+counted, and written once at the end of that time. One thread writes; what it cannot write in time
+is dropped.
 Refusals have a rate, those of logins, of administration and of the rest each its own, so that who
 makes many of one kind hides no others, and does not push older lines out of the files. Each client
 has a rate of its own within that, so that one hides no other. A line says how many were dropped.
@@ -54,7 +55,7 @@ _MODE = 0o640  # for the broker's user and group
 MAX_NAME_LENGTH = 1024
 
 
-class Event(NamedTuple):
+class AuditedDecision(NamedTuple):
     """A decision about a request."""
 
     listener: str
@@ -97,7 +98,7 @@ class Event(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class _Repeated:
-    event: Event
+    event: AuditedDecision
     until_s: float
     count: int = 0  # after the first
 
@@ -115,7 +116,7 @@ class AuditLog(StoppableThread):
         self._broker_id = broker_id
         self._clock = clock
         self._lock = Lock()  # guards the queue and the repeated events
-        self._queue: deque[tuple[int, Event, int]] = deque()  # when, what, and how often
+        self._queue: deque[tuple[int, AuditedDecision, int]] = deque()  # when, what, and how often
         self._repeated: dict[tuple[object, ...], _Repeated] = {}
         self._rates: dict[str, TokenBucket] = {}
         self._client_rates: dict[tuple[str, str], TokenBucket] = {}
@@ -128,7 +129,7 @@ class AuditLog(StoppableThread):
         except OSError as error:
             raise ConfigError(f"cannot open audit.log={path}: {error.strerror}") from error
 
-    def note(self, event: Event) -> None:
+    def note(self, event: AuditedDecision) -> None:
         """Have an event written soon, from any thread."""
         now_s = self._clock.monotonic_s()
         with self._lock:
@@ -143,7 +144,7 @@ class AuditLog(StoppableThread):
                 self._queue.append((self._clock.time_ms(), event, 1))
         self._has_work.set()
 
-    def _has_room(self, event: Event, now_s: float) -> bool:
+    def _has_room(self, event: AuditedDecision, now_s: float) -> bool:
         kind = event.kind
         if not kind:
             return max(len(self._queue), len(self._repeated)) < MAX_QUEUED

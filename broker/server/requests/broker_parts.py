@@ -17,7 +17,7 @@ from broker.server.cluster.cluster_view import ClusterView
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
 from broker.server.cluster.state_change_log import StateChangeLog
-from broker.server.requests.client import Client
+from broker.server.requests.client import ConnectedClient
 from broker.server.requests.control import ControlHandler
 from broker.server.requests.failure_delays import FailureDelays
 from broker.server.requests.forwarder import Forwarder
@@ -48,7 +48,7 @@ class BrokerParts(Protocol):
     workers: ThreadPoolExecutor
     listers: ThreadPoolExecutor  # for metadata of many topics, behind which no other must wait
     logins: ThreadPoolExecutor  # for steps of exchanges, which may look into ZooKeeper
-    admit: Callable[[Client], None]  # raises if a client has too many connections
+    admit: Callable[[ConnectedClient], None]  # raises if a client has too many connections
 
     def hello(self) -> HelloResponse:
         """Return who this broker is."""

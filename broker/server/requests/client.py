@@ -48,7 +48,7 @@ would be in the log without those before them. A client that knows connects agai
 
 
 @dataclass(eq=False)
-class Client:
+class ConnectedClient:
     """A client as the handlers see it: where it came in, who it is, and what was refused to it."""
 
     address: str
@@ -58,7 +58,9 @@ class Client:
     certified: Principal | None = None
     port: int = 0  # of the client
     now_s: Callable[[], float] = time.monotonic
-    may_start: Callable[[Client, memoryview, int], None] = lambda _client, _start, _size: None
+    may_start: Callable[[ConnectedClient, memoryview, int], None] = lambda _client, _start, _size: (
+        None
+    )
     """Raises if a large frame that begins so may not be received."""
     must_log_in: bool = False
 

@@ -34,7 +34,7 @@ from broker.protocol.responses import encode_extension_error
 from broker.security.cluster_keys import CLUSTER_PROOF
 from broker.server.requests import authentication, broker_parts, creation_limits, failure_delays
 from broker.server.requests.admin import AdminHandler, request_name
-from broker.server.requests.client import Client
+from broker.server.requests.client import ConnectedClient
 from broker.server.requests.fetch import FetchHandler, FilteredRead
 from broker.server.requests.judge import LIMITED, NEEDS, RequestContext, Rights
 from broker.server.requests.metrics import ProcessorMetrics, request_group
@@ -110,7 +110,9 @@ class RequestHandlers:
         """Use other limits from now on; callable from any thread."""
         self._validator.max_message_bytes = config.max_message_bytes
 
-    def handle_all(self, frames: Frames, client: Client, arrived_s: float) -> list[Outcome]:
+    def handle_all(
+        self, frames: Frames, client: ConnectedClient, arrived_s: float
+    ) -> list[Outcome]:
         """Return the outcomes of frames that a worker handles."""
         began_s = time.perf_counter()
         self.metrics.offloaded_count += 1
@@ -122,7 +124,7 @@ class RequestHandlers:
         return found
 
     def handle(
-        self, frames: Frames, client: Client, arrived_s: float
+        self, frames: Frames, client: ConnectedClient, arrived_s: float
     ) -> Iterator[tuple[int, Outcome]]:
         """See `Handlers.handle`."""
         self._validator.begin_turn()
@@ -263,7 +265,7 @@ class RequestHandlers:
         self.metrics.errors.note(group, error.code)
         return Response(encode_extension_error(correlation_id, error.code, str(error)))
 
-    def _handle_one(self, frame: memoryview, client: Client) -> _Outcome | None:
+    def _handle_one(self, frame: memoryview, client: ConnectedClient) -> _Outcome | None:
         reader = Reader(frame)
         request_type = reader.int16()
         if request_type >= requests.FIRST_EXTENSION_TYPE:
@@ -276,7 +278,7 @@ class RequestHandlers:
         return dispatch() if rights is None else _audited(rights, dispatch)
 
     def _dispatch_of_07(
-        self, request: requests.BaseRequest, client: Client, rights: Rights | None
+        self, request: requests.BaseRequest, client: ConnectedClient, rights: Rights | None
     ) -> _Outcome | None:
         match request:
             case requests.FetchRequest():
@@ -289,12 +291,12 @@ class RequestHandlers:
                 return self._append(append_request(request, 0), client, rights)
 
     def _append(
-        self, append: AppendRequest, client: Client, rights: Rights | None
+        self, append: AppendRequest, client: ConnectedClient, rights: Rights | None
     ) -> _Outcome | None:
         return _when_done(self._produce.append(append, client, rights))
 
     def _handle_extension(
-        self, request_type: int, reader: Reader, frame: memoryview, client: Client
+        self, request_type: int, reader: Reader, frame: memoryview, client: ConnectedClient
     ) -> _Outcome | None:
         header = requests.RequestHeader.decode(reader)
         client.id = header.client_id
@@ -331,14 +333,14 @@ class RequestHandlers:
             return self._refuse(_group(frame), header.correlation_id, error)
 
     def _note_created(
-        self, request: Any, client: Client, rights: Rights | None, outcome: Future[Any]
+        self, request: Any, client: ConnectedClient, rights: Rights | None, outcome: Future[Any]
     ) -> None:
         """Have a creation audited that nothing refused: refused ones have no end."""
         if not outcome.cancelled() and not creation_limits.is_refusal(outcome.exception()):
             self._judge.note_allowed(request, client, rights)
 
     def _authenticate(
-        self, request: AuthenticateRequest, header: requests.RequestHeader, client: Client
+        self, request: AuthenticateRequest, header: requests.RequestHeader, client: ConnectedClient
     ) -> Future[list[Response]]:
         """Have a worker take a step of an exchange; what is pipelined behind waits for it.
 

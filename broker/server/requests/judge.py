@@ -28,7 +28,7 @@ from broker.security.principal import ANONYMOUS, BROKER, Principal, broker_princ
 from broker.security.rules import CLUSTER, Operation, Resource, ResourceType, RuleSet
 from broker.server.requests import audit_log
 from broker.server.requests.authentication import MAX_UNPROVED_BYTES
-from broker.server.requests.client import Client
+from broker.server.requests.client import ConnectedClient
 from broker.server.requests.purgatory import Response
 
 
@@ -129,7 +129,7 @@ class Rights:
     """What one client may do; by the rules of the moment when it is asked, while a read waits."""
 
     judge: Judge
-    client: Client
+    client: ConnectedClient
     request: Any  # or its class
     operation: Operation  # that the request does to each topic
     hides: bool = True  # topics; a produce of 0.7 has no answer, and its refusal is logged
@@ -251,7 +251,7 @@ class RequestContext:
     """What comes with one of our requests: its header, its client, and the client's rights."""
 
     header: requests.RequestHeader
-    client: Client
+    client: ConnectedClient
     rights: Rights | None  # None if all is allowed
 
     @property
@@ -268,7 +268,7 @@ class RequestContext:
         return Response(self.frame(body))
 
 
-def limited_principal(client: Client, rights: Rights | None) -> Principal | None:
+def limited_principal(client: ConnectedClient, rights: Rights | None) -> Principal | None:
     """Return whose limits count for the topics that a client creates; None without any."""
     who = client.authentication.identity
     may_all = rights is not None and rights.may(Operation.CREATE, CLUSTER)
@@ -284,7 +284,7 @@ class Judge:
         self.rules: RuleSet | None = None
         self.audit: audit_log.AuditLog | None = None
 
-    def check_start(self, client: Client, start: memoryview, size: int) -> None:
+    def check_start(self, client: ConnectedClient, start: memoryview, size: int) -> None:
         """Raise unless a large frame, of which a few bytes are there, may be received."""
         who = client.authentication.identity
         if size <= MAX_UNPROVED_BYTES or who.kind == BROKER:
@@ -295,12 +295,12 @@ class Judge:
             text = f"{who} sends an order of {size} bytes, which only brokers may"
             raise self._refuse_order(client, kind, text)
 
-    def _refuse_order(self, client: Client, kind: Any, text: str) -> errors.ServerError:
+    def _refuse_order(self, client: ConnectedClient, kind: Any, text: str) -> errors.ServerError:
         self.refused_orders += 1
         self.note(client, kind, ORDER, CLUSTER, text)
         return errors.ClusterAuthorizationError(text)
 
-    def check_order(self, client: Client, kind: Any, body: Buffer) -> None:
+    def check_order(self, client: ConnectedClient, kind: Any, body: Buffer) -> None:
         """Raise if a request is a broker's order, and the client is not proved to be that broker.
 
         Called before the request is decoded; the body of each order begins with the id of the
@@ -318,7 +318,7 @@ class Judge:
         )
         raise self._refuse_order(client, kind, text)
 
-    def judge(self, request: Any, client: Client) -> Rights | None:
+    def judge(self, request: Any, client: ConnectedClient) -> Rights | None:
         """Return the rights of who sends a request, None for all; a class stands for its requests.
 
         Raises:
@@ -332,7 +332,7 @@ class Judge:
             self.note_allowed(request, client, rights)
         return rights
 
-    def note_allowed(self, request: Any, client: Client, rights: Rights | None) -> None:
+    def note_allowed(self, request: Any, client: ConnectedClient, rights: Rights | None) -> None:
         """Have it audited if a request that was not refused is one of an administrator."""
         need = _need_of(request)
         if self.audit is not None and need.operation in audit_log.ADMINISTRATION:
@@ -345,7 +345,7 @@ class Judge:
 
     def note(
         self,
-        client: Client,
+        client: ConnectedClient,
         request: Any,
         operation: str,
         resource: Resource | str,
@@ -365,7 +365,7 @@ class Judge:
         if rules is not None and isinstance(resource, Resource) and operation in _OPERATIONS:
             rule = rules.deciding(who, client.host, Operation(operation), resource)
         audit.note(
-            audit_log.Event(
+            audit_log.AuditedDecision(
                 client.listener,
                 client.address,
                 client.port,
@@ -385,13 +385,15 @@ class Judge:
             )
         )
 
-    def note_failed_login(self, client: Client, request: Any, error: errors.ServerError) -> None:
+    def note_failed_login(
+        self, client: ConnectedClient, request: Any, error: errors.ServerError
+    ) -> None:
         """Have it audited that a client did not prove who it is, and which user it named."""
         user = error.details.get("user")
         resource = CLUSTER if user is None else f"user:{user}"
         self.note(client, request, audit_log.AUTHENTICATE, resource, str(error))
 
-    def _rights(self, request: Any, client: Client, need: Need) -> Rights | None:
+    def _rights(self, request: Any, client: ConnectedClient, need: Need) -> Rights | None:
         if self.rules is None:
             return None
         is_unanswered = isinstance(request, requests.ProduceRequest | requests.MultiProduceRequest)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from broker.config import BrokerConfig
 from broker.errors import BrokerError
 from broker.protocol.framing import Frames
-from broker.server.requests.client import Client
+from broker.server.requests.client import ConnectedClient
 from broker.server.requests.purgatory import RequestGroup, Response
 
 
@@ -58,7 +58,7 @@ class Handlers(Protocol):
     """Handles the frames of one thread's connections, in one protocol."""
 
     def handle(
-        self, frames: Frames, client: Client, arrived_s: float
+        self, frames: Frames, client: ConnectedClient, arrived_s: float
     ) -> Iterator[tuple[int, Outcome]]:
         """Handle frames in order, each after the outcome of the one before has been taken.
 
@@ -68,7 +68,9 @@ class Handlers(Protocol):
         frames had arrived, by `time.perf_counter`.
         """
 
-    def handle_all(self, frames: Frames, client: Client, arrived_s: float) -> Sequence[Outcome]:
+    def handle_all(
+        self, frames: Frames, client: ConnectedClient, arrived_s: float
+    ) -> Sequence[Outcome]:
         """Return the outcomes of frames that a worker handles."""
 
     def finish(self, work: Work) -> Sequence[Outcome]:

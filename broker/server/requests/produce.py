@@ -29,7 +29,7 @@ from broker.protocol.requests import ANY_PARTITION
 from broker.replication.leader import Leader
 from broker.server.requests import purgatory
 from broker.server.requests.broker_parts import BrokerParts
-from broker.server.requests.client import Client, Refusal, RefusedPartitions
+from broker.server.requests.client import ConnectedClient, Refusal, RefusedPartitions
 from broker.server.requests.judge import Rights, limited_principal
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.validation import Validator, ValidMessages
@@ -174,7 +174,7 @@ class ProduceHandler:
         return [] if response is None else [response]
 
     def append(
-        self, request: AppendRequest, client: Client, rights: Rights | None
+        self, request: AppendRequest, client: ConnectedClient, rights: Rights | None
     ) -> purgatory.Response | Future[purgatory.Response | None] | None:
         """Append the sets of one request, each with a write of its own.
 
@@ -238,7 +238,7 @@ class ProduceHandler:
         return topic in self.broker.logs.topics or topic in self.broker.replicas.topics
 
     def _excess(
-        self, topic: str, client: Client, rights: Rights | None
+        self, topic: str, client: ConnectedClient, rights: Rights | None
     ) -> errors.ServerError | None:
         """Return why a client may not make a topic now, if it would by a message of 0.7."""
         if self._exists(topic):

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from broker.errors import UnknownFetchSessionError
 from broker.log.log_parts import Listeners
 from broker.protocol.fetch_sessions import NO_SESSION, FetchSessions, KeptSession
-from broker.server.requests.client import Client
+from broker.server.requests.client import ConnectedClient
 from broker.server.requests.purgatory import Watched
 from broker.topic import TopicPartition
 
@@ -152,7 +152,7 @@ def session_of(
     sessions: FetchSessions[ReadSession[Any]],
     session_id: int,
     session_epoch: int,
-    client: Client,
+    client: ConnectedClient,
     *reader: Hashable,
     is_follower: bool = False,
 ) -> ReadSession[Any]:

@@ -21,7 +21,7 @@ from broker import errors
 from broker.config import BrokerConfig
 from broker.log.creation import validate_new_topic
 from broker.log.manager import LogManager
-from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, Setting
+from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, SettingText
 from broker.protocol.extension_requests import CreateTopicRequest
 from broker.security.principal import Principal
 from broker.server.cluster.cluster_view import ClusterMetadata
@@ -246,7 +246,7 @@ class TopicCreations:
 
     def _have_replicated(self, topic: str, count: int) -> None:
         """Have the controller create a topic, with so many partitions for each live broker."""
-        settings = tuple(Setting(*item) for item in self.membership.settings_of(topic).items())
+        settings = tuple(SettingText(*item) for item in self.membership.settings_of(topic).items())
         total = count * len(self.snapshot().brokers)
         request = CreateReplicatedTopicRequest(
             topic, total, self.config.default_replication_factor, settings

@@ -16,9 +16,9 @@ from pylogctl.web import messages as paging
 from pylogctl.web.pages.payloads import WHOLE_BYTES, As, payload_of
 from pylogctl.web.pages.rendering import link, path_of, topic_page
 from pylogctl.web.problems import ProblemError
-from pylogctl.web.site import Call, Routes
+from pylogctl.web.site import Call, WebRoutes
 
-ROUTES = Routes()
+ROUTES = WebRoutes()
 _LIMIT = 50
 _MAX_PARTITIONS = 200  # more do not fit into an address
 _WAYS: tuple[As, ...] = ("auto", "text", "json", "hex")
@@ -97,7 +97,7 @@ async def show_messages(call: Call, topic: str) -> Response:
     )
 
 
-def _newest_first(rows: Iterable[paging.Row]) -> Iterator[paging.Row]:
+def _newest_first(rows: Iterable[paging.ShownMessage]) -> Iterator[paging.ShownMessage]:
     """Yield the messages of each partition, the newest of it first."""
     for _, some in groupby(rows, key=lambda one: one.partition):
         yield from reversed(list(some))
@@ -134,7 +134,7 @@ def _nothing(found: paging.MessagePage, contains: str) -> str:
     return "No messages. To send one: pylogctl produce"
 
 
-def _row(row: paging.Row, wanted: As) -> dict[str, Any]:
+def _row(row: paging.ShownMessage, wanted: As) -> dict[str, Any]:
     path = _path_of(row)
     return {
         "message": row,
@@ -144,13 +144,13 @@ def _row(row: paging.Row, wanted: As) -> dict[str, Any]:
     }
 
 
-def _path_of(row: paging.Row) -> str:
+def _path_of(row: paging.ShownMessage) -> str:
     return path_of(
         "topics", row.partition.topic, "partitions", row.partition.name, "messages", row.offset
     )
 
 
-def _raw_url(row: paging.Row) -> str:
+def _raw_url(row: paging.ShownMessage) -> str:
     return link(f"/api/v1{_path_of(row)}/raw", inner=row.inner or "")
 
 
@@ -164,7 +164,7 @@ async def show_message(call: Call, topic: str, partition: str, offset: int) -> R
         raise _no_message(f"{topic} {partition}", offset) from error
     at = MessagePosition(offset, int(inner))
 
-    def read(client: Client) -> tuple[paging.Row, int]:
+    def read(client: Client) -> tuple[paging.ShownMessage, int]:
         seen = paging.read_page(client, topic, {found: at}, is_backward=False, limit=1)
         if not seen.rows or seen.rows[0][1:3] != at:
             raise _no_message(str(found), offset)

@@ -19,12 +19,12 @@ from broker.json_fields import Number
 from broker.units import format_duration, format_rate, format_size
 from pylogctl.cli.escapes import printable
 from pylogctl.web.problems import Problem, ProblemError
-from pylogctl.web.site import Call, Routes
+from pylogctl.web.site import Call, WebRoutes
 
 _FOLDER = Path(__file__).parent
 _STATIC = _FOLDER / "static"
 _ABSENT = "-"
-ROUTES = Routes()
+ROUTES = WebRoutes()
 _STATES_OF_PARTITION = {"ok": "ok", "under-replicated": "warn", "unknown": "unknown"}
 _STATES_OF_LAG = {
     LagStatus.OK: "ok",
@@ -37,7 +37,7 @@ _STATES_OF_LAG = {
 """How bad the status of a group is; the others are failures."""
 
 
-class State(NamedTuple):
+class StateWord(NamedTuple):
     """A state: a word, and how bad it is."""
 
     word: str
@@ -46,14 +46,14 @@ class State(NamedTuple):
     url: str = ""
 
 
-def lag_state(status: LagStatus) -> State:
+def lag_state(status: LagStatus) -> StateWord:
     """Return the state that a status of a group is shown as."""
-    return State(str(status), _STATES_OF_LAG.get(status, "fail"))
+    return StateWord(str(status), _STATES_OF_LAG.get(status, "fail"))
 
 
-def state_of(word: str) -> State:
+def state_of(word: str) -> StateWord:
     """Return a state of a partition, or of a topic, with how bad it is."""
-    return State(word, _STATES_OF_PARTITION.get(word, "fail"))
+    return StateWord(word, _STATES_OF_PARTITION.get(word, "fail"))
 
 
 def _finalized(value: Any) -> Any:

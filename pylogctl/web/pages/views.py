@@ -20,7 +20,7 @@ from broker.errors import BrokerError, PartialError, UnsupportedVersionError
 from pylogctl.web.api import size_of
 from pylogctl.web.pages.charts import Line, chart, spark, thinned
 from pylogctl.web.pages.rendering import (
-    State,
+    StateWord,
     formatter,
     lag_state,
     link,
@@ -31,10 +31,10 @@ from pylogctl.web.pages.rendering import (
     topic_page,
 )
 from pylogctl.web.problems import ProblemError
-from pylogctl.web.sampler import PARTS_OF_TIME, TIMED, Sampler
-from pylogctl.web.site import Call, Routes
+from pylogctl.web.sampler import PARTS_OF_TIME, TIMED, StatusSampler
+from pylogctl.web.site import Call, WebRoutes
 
-ROUTES = Routes()
+ROUTES = WebRoutes()
 _T = TypeVar("_T")
 _LIST_ROWS = 100
 _FOUND = 100
@@ -45,7 +45,7 @@ _TOP_TOPICS = 10
 _ATTENTION = 20
 
 
-def _explained(status: LagStatus) -> State:
+def _explained(status: LagStatus) -> StateWord:
     text = _BEHIND if status is LagStatus.LAG else MEANINGS[status]
     return lag_state(status)._replace(text=text)
 
@@ -57,7 +57,7 @@ def _groups(client: Client) -> list[GroupInfo] | None:
         return None
 
 
-def _chart(sampler: Sampler, title: str, prefix: str, lines: Mapping[str, str]) -> Any:
+def _chart(sampler: StatusSampler, title: str, prefix: str, lines: Mapping[str, str]) -> Any:
     """Return a chart of series, by their names behind the prefix; all have one unit."""
     return chart(
         title,
@@ -66,7 +66,7 @@ def _chart(sampler: Sampler, title: str, prefix: str, lines: Mapping[str, str]) 
     )
 
 
-def charts_of(sampler: Sampler, prefix: str) -> list[Any]:
+def charts_of(sampler: StatusSampler, prefix: str) -> list[Any]:
     """Return the charts of the cluster, a topic, group or broker, by the start of its series."""
     kind = prefix.partition("/")[0]
     lines: dict[str, dict[str, str]] = {}
@@ -148,22 +148,22 @@ def _traffic(topic: TopicInfo, newest: Mapping[str, float]) -> float:
     return newest.get(f"{name}/in", 0.0) + newest.get(f"{name}/out", 0.0)
 
 
-def _inflow(sampler: Sampler, topic: str) -> tuple[str, Any]:
+def _inflow(sampler: StatusSampler, topic: str) -> tuple[str, Any]:
     """Return the bytes in of the last hour, as numbers for the script and as a small line."""
     points = thinned(sampler.points(f"topic/{topic}/in"), 60)
     return " ".join(f"{one.value:.0f}" for one in points), spark(points, f"bytes in of {topic}")
 
 
-def _verdict(health: Health | None, problem: str = "") -> State:
+def _verdict(health: Health | None, problem: str = "") -> StateWord:
     """Return the state of the cluster in one sentence."""
     if health is None and problem:
-        return State("FAIL", "fail", problem)
+        return StateWord("FAIL", "fail", problem)
     if health is None:
-        return State("UNKNOWN", "unknown", "brokers of Kafka 0.7 do not tell their state")
+        return StateWord("UNKNOWN", "unknown", "brokers of Kafka 0.7 do not tell their state")
     if health.ok and not any(one.result == WARN for one in health.checks):
-        return State("OK", "ok", "all partitions are led and in sync")
+        return StateWord("OK", "ok", "all partitions are led and in sync")
     names = ", ".join(one.name for one in health.checks if one.result in (WARN, FAIL))
-    return State("WARN", "warn", names) if health.ok else State("FAIL", "fail", names)
+    return StateWord("WARN", "warn", names) if health.ok else StateWord("FAIL", "fail", names)
 
 
 def _look_of(health: Health | None) -> str:
@@ -171,11 +171,11 @@ def _look_of(health: Health | None) -> str:
     return f"{hash(health):x}"
 
 
-def _attention(health: Health | None) -> list[State]:
+def _attention(health: Health | None) -> list[StateWord]:
     """Return what is wrong in the cluster, the worst first."""
     checks = [one for one in health.checks if one.result in (FAIL, WARN)] if health else []
     return [
-        State(one.result.upper(), one.result, f"{one.name}: {_some(one.found)}", "/health")
+        StateWord(one.result.upper(), one.result, f"{one.name}: {_some(one.found)}", "/health")
         for one in sorted(checks, key=lambda one: one.result)
     ]
 
@@ -185,13 +185,13 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + more
 
 
-def _late_groups(lags: Collection[Lag]) -> list[State]:
+def _late_groups(lags: Collection[Lag]) -> list[StateWord]:
     found = []
     for lag in lags:
         state = lag_state(lag.status)
         if state.kind in ("warn", "fail"):
             text = f"{lag.group} is {text_of_series(lag.total_bytes, 'lag')} behind"
-            found.append(State(state.word, state.kind, text, path_of("groups", lag.group)))
+            found.append(StateWord(state.word, state.kind, text, path_of("groups", lag.group)))
     return sorted(found, key=lambda one: one.kind)
 
 
@@ -239,7 +239,7 @@ def _found(
     call: Call,
     every: Sequence[_T],
     keys: Mapping[str, Callable[[_T], Any]],
-    state_of_row: Callable[[_T], State],
+    state_of_row: Callable[[_T], StateWord],
 ) -> dict[str, Any]:
     """Return the rows of a long list whose names contain what the query says, sorted by it."""
     q, sort = call.query_params.get("q", ""), call.query_params.get("sort", "name")
@@ -258,7 +258,7 @@ def _listed(
     call: Call,
     every: Sequence[_T],
     name_of: Callable[[_T], str],
-    state_of_row: Callable[[_T], State],
+    state_of_row: Callable[[_T], StateWord],
 ) -> dict[str, Any]:
     """Return the rows of a long list after the one that the query names, and links to others.
 
@@ -319,7 +319,7 @@ def _settings(client: Client, **of: Any) -> Mapping[str, Any] | None:
 
 def _readers(
     topic: str, groups: Sequence[GroupInfo], lags: Mapping[str, Lag]
-) -> Iterator[tuple[GroupInfo, State, int | None]]:
+) -> Iterator[tuple[GroupInfo, StateWord, int | None]]:
     """Yield the groups that read a topic, each with its status and its lag there."""
     for group in groups:
         if topic in group.topics:
@@ -328,8 +328,8 @@ def _readers(
             yield group, _status_of(lag), total(one.lag_bytes for one in parts)
 
 
-def _status_of(lag: Lag | None) -> State:
-    return State("-", "unknown") if lag is None else lag_state(lag.status)
+def _status_of(lag: Lag | None) -> StateWord:
+    return StateWord("-", "unknown") if lag is None else lag_state(lag.status)
 
 
 @ROUTES.at("/groups")
@@ -337,7 +337,7 @@ async def show_groups(call: Call) -> Response:
     """All groups, by a part of their names."""
     every, lags = await call.read(_groups), call.sampler.lags()
 
-    def status_of(group: GroupInfo) -> State:
+    def status_of(group: GroupInfo) -> StateWord:
         return _status_of(lags.get(group.name))
 
     keys: dict[str, Callable[[GroupInfo], Any]] = {

@@ -16,7 +16,7 @@ import pytest
 from bench.broker_process import BrokerProcess
 from broker.client.connection import Connection
 from broker.errors import BrokerError, RegistryNodeNotFoundError
-from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, Setting
+from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, SettingText
 from broker.protocol.replica_requests import PARTITIONS
 from broker.protocol.responses import BrokerAddress
 from broker.state_changes import LoggedChange, decode_changes
@@ -270,7 +270,7 @@ class ReplicatedCluster:
             topic,
             partition_count,
             replication_factor,
-            tuple(Setting(name.replace("_", "."), one) for name, one in settings.items()),
+            tuple(SettingText(name.replace("_", "."), one) for name, one in settings.items()),
         )
         wait_until(lambda: self.controller() >= 0, "the election of a controller")
         # else the next controller takes the new brokers out of the in-sync replicas

@@ -50,7 +50,7 @@ from broker.protocol.cluster_requests import (
     ReassignRequest,
     ReplicaTarget,
     ReplicateTopicRequest,
-    Setting,
+    SettingText,
 )
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
@@ -69,7 +69,7 @@ from broker.protocol.replica_requests import (
     SessionFetchRequest,
 )
 from broker.protocol.responses import decode_publish_response
-from broker.security.cluster_keys import OwnBroker
+from broker.security.cluster_keys import BrokerIdentity
 from broker.topic import TopicPartition
 from broker.zk import paths
 from tests.integration.broker.server.peer import Peer, extension_frame
@@ -194,7 +194,7 @@ class Requests:
             self.random.choice(_NAMES[1:-1]),
             self._number(),
             self.random.choice((-1, 0, 3, 2**31 - 1)),
-            self._many(lambda: Setting(self._name(), self._name())),
+            self._many(lambda: SettingText(self._name(), self._name())),
         )
 
     def _target(self) -> ReplicaTarget:
@@ -218,14 +218,14 @@ class Requests:
         return INT32.pack(len(kept) + len(body)) + kept + body
 
 
-def proved(cluster: ReplicatedCluster, broker_id: int, sender: OwnBroker) -> Peer:
+def proved(cluster: ReplicatedCluster, broker_id: int, sender: BrokerIdentity) -> Peer:
     """Connect to a broker, as another one of the cluster, or itself."""
     peer = Peer(cluster.brokers[broker_id].port)
     prove(peer.call, sender, broker_id, cluster.network.door_to_broker(broker_id))
     return peer
 
 
-def send(cluster: ReplicatedCluster, broker_id: int, sender: OwnBroker, frame: bytes) -> None:
+def send(cluster: ReplicatedCluster, broker_id: int, sender: BrokerIdentity, frame: bytes) -> None:
     """Send a frame on a connection of its own, and wait for a response or the end, but not for
     data that a fetch may wait for as long as it says."""
     with proved(cluster, broker_id, sender) as peer, suppress(TimeoutError):

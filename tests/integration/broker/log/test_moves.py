@@ -23,7 +23,7 @@ from broker.log.deletion import DirectoryDeletions
 from broker.log.format import segment_name
 from broker.log.log import Log, whole_entries
 from broker.log.manager import LogManager
-from broker.log.moves import LogCopy, Move, Moves
+from broker.log.moves import DirectoryMove, LogCopy, Moves
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
 from tests.support.log_fixtures import ManagerFactory, abandon, content
@@ -57,7 +57,7 @@ def fill(manager: LogManager, count: int = 40) -> Log:
     return log
 
 
-def finish(move: Move) -> None:
+def finish(move: DirectoryMove) -> None:
     wait_until(lambda: move.is_done, "the move")
     if move.error is not None:
         raise move.error
@@ -332,7 +332,7 @@ def test_open_when_killed_in_a_move_then_one_whole_log_and_no_leftover(
             patch.setattr(LogCopy, "_copy_range", copy_one)
         elif killed_in != "never":
             patch.setattr(owner, killed_in, kill)
-        move = Move(EVENTS, dirs[1], log.size_bytes)
+        move = DirectoryMove(EVENTS, dirs[1], log.size_bytes)
         if killed_in == "never":
             manager.moves._make(move)
         else:

@@ -42,7 +42,7 @@ from broker.protocol.cluster_requests import (
     PartitionReassignment,
     ReassignRequest,
     ReplicaTarget,
-    Setting,
+    SettingText,
 )
 from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import (
@@ -212,7 +212,7 @@ def led(broker: PushTaker) -> ReplicatedPartition:
 
 
 def test_topic_when_created_then_all_brokers_are_told_who_leads(brokers: Brokers) -> None:
-    request = CreateReplicatedTopicRequest("t", 3, 2, (Setting("min.insync.replicas", "2"),))
+    request = CreateReplicatedTopicRequest("t", 3, 2, (SettingText("min.insync.replicas", "2"),))
 
     created = brokers[0].requests.handle(request).result(60)
 
@@ -403,7 +403,7 @@ def test_change_isr_when_leader_asks_then_is_decided_and_told(brokers: Brokers) 
 def test_leader_when_gone_and_nobody_else_is_in_sync_then_an_unclean_election_is_counted(
     brokers: Brokers,
 ) -> None:
-    setting = Setting("unclean.leader.election.enable", "true")
+    setting = SettingText("unclean.leader.election.enable", "true")
     created = brokers[0].requests.handle(CreateReplicatedTopicRequest("t", 3, 3, (setting,)))
     (info,) = (one for one in created.result(60) if one.state.leader == 2)
     leader = brokers[2]

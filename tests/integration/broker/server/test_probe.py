@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from broker.clock import SystemClock
-from broker.cluster_state import Finding, LiveBroker
+from broker.cluster_state import LiveBroker, PeerFinding
 from broker.config import BrokerConfig
 from broker.controller.suspicion import Suspicion
 from broker.endpoints import Endpoint
@@ -32,7 +32,7 @@ def peer_at(port: int) -> LiveBroker:
 
 def found(
     port: int, *, timeout_ms: int = 30_000, epoch: int = EPOCH, is_tls: bool = False
-) -> Finding:
+) -> PeerFinding:
     brokers = LiveBrokers(BrokerConfig(broker_id=2))
     brokers.note((peer_at(port),), 0)
     if is_tls:
@@ -48,19 +48,19 @@ def listening(serve: Serve) -> Iterator[int]:
 
 
 def test_broker_when_its_port_refuses_then_is_found_gone() -> None:
-    assert found(port_of_its_own()) is Finding.REFUSES
+    assert found(port_of_its_own()) is PeerFinding.REFUSES
 
 
 @pytest.mark.parametrize("serve", [stay_silent, hang_up])
 def test_broker_when_it_accepts_and_does_not_answer_then_is_silent(serve: Serve) -> None:
     with listening(serve) as port:
-        assert found(port, timeout_ms=100) is Finding.SILENT
+        assert found(port, timeout_ms=100) is PeerFinding.SILENT
 
 
 @pytest.mark.parametrize("is_tls", [False, True])
 def test_broker_when_it_answers_what_is_not_accepted_then_is_there(is_tls: bool) -> None:
     with listening(REFUSE) as port:
-        assert found(port, is_tls=is_tls) is Finding.ANSWERS
+        assert found(port, is_tls=is_tls) is PeerFinding.ANSWERS
 
 
 def test_broker_when_it_refuses_its_watch_then_is_not_asked_again_at_once() -> None:

@@ -30,7 +30,7 @@ from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
 from broker.server.requests.broker_parts import BrokerParts
-from broker.server.requests.client import Client
+from broker.server.requests.client import ConnectedClient
 from broker.server.requests.creation_limits import CreationLimits
 from broker.server.requests.forwarder import Forwarder
 from broker.server.requests.handlers import RequestHandlers
@@ -146,7 +146,7 @@ def produce_handler(parts: BrokerParts, metrics: ProcessorMetrics) -> ProduceHan
 def append_singly(handler: ProduceHandler, frame: memoryview) -> None:
     request = decode_request(frame)
     assert isinstance(request, ProduceRequest)
-    handler.append(append_request(request, 0), Client("127.0.0.1"), None)
+    handler.append(append_request(request, 0), ConnectedClient("127.0.0.1"), None)
 
 
 def effect_of_each(frames_of_run: list[memoryview]) -> Effect:
@@ -165,7 +165,7 @@ def effect_of_run(frames_of_run: list[memoryview], turn_bytes: int | None) -> tu
     def handle(parts: BrokerParts, metrics: ProcessorMetrics) -> None:
         handlers = RequestHandlers(parts, metrics, turn_bytes, Mock())
         for position, outcome in handlers.handle(
-            frames_of(frames_of_run), Client("127.0.0.1"), 0.0
+            frames_of(frames_of_run), ConnectedClient("127.0.0.1"), 0.0
         ):
             match outcome:
                 case Offload(frames):

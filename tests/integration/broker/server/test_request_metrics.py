@@ -33,7 +33,7 @@ from broker.protocol.replica_requests import (
 )
 from broker.protocol.requests import FetchRequest, ProduceRequest
 from broker.server.network.processor import Processor
-from broker.server.status import BrokerStatus
+from broker.server.status import StatusReport
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import (
     Peer,
@@ -309,7 +309,7 @@ def test_scrape_when_disks_hang_and_a_part_fails_then_has_all_else(
     def fail(_: object) -> None:
         raise ValueError("a bug")
 
-    monkeypatch.setattr(BrokerStatus, "_of_replication", fail)
+    monkeypatch.setattr(StatusReport, "_of_replication", fail)
     text = broker.exposition()
     assert "pylogctl_scrape_errors_total 1" in text
     assert "pylogctl_broker_partitions" not in text

@@ -77,7 +77,7 @@ from broker.security.rules import (
 )
 from broker.server import broker as broker_module
 from broker.server.broker import Broker
-from broker.server.requests.client import Client
+from broker.server.requests.client import ConnectedClient
 from broker.server.requests.judge import NEEDS, Judge, Scope, require_needs
 from broker.server.status import SOFTWARE
 from broker.zk import paths
@@ -324,7 +324,7 @@ def test_hidden_topic_when_asked_for_then_the_work_is_that_of_a_missing_one(
     as_user(broker, ROOT).publish("hidden1", ONE)
     set_rules(broker, allow("right", Operation.ALL, topic("hidden1")))
     handlers = broker.server._handlers[0]
-    stranger = Client("127.0.0.1")
+    stranger = ConnectedClient("127.0.0.1")
     stranger.authentication.identity = Principal("User", "nobody")
 
     def work(name: str, request: ExtensionRequest | BaseRequest) -> int:
@@ -581,7 +581,7 @@ def test_forwarder_when_the_leader_is_another_then_the_client_is_judged_where_it
     """The forwarder is a broker, which may do everything: its own request is not judged again."""
     judge = Judge(1)
     judge.rules = RuleSet()
-    client = Client("127.0.0.1")
+    client = ConnectedClient("127.0.0.1")
     client.authentication.identity = broker_principal(2)
     rights = judge.judge(publish_request("orders", ONE), client)
     assert rights is not None

@@ -9,11 +9,11 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 from broker.errors import BrokerUnreachableError, ConfigError, MessageSizeTooLargeError
 from broker.server.broker import Broker
 from broker.spark.options import parse_write_options
-from broker.spark.writer import Sent, check_columns, send_rows
+from broker.spark.writer import SentMessages, check_columns, send_rows
 from tests.support.spark_rows import Row, read, values
 
 
-def send(broker: Broker, *batches: dict[str, list[object]], **options: str) -> Sent:
+def send(broker: Broker, *batches: dict[str, list[object]], **options: str) -> SentMessages:
     where = {"brokers": f"127.0.0.1:{broker.port}", **options}
     tables = [pa.RecordBatch.from_pydict(batch) for batch in batches]
     return send_rows(tables, parse_write_options(where))
@@ -36,7 +36,7 @@ def test_rows_when_sent_then_are_in_the_topic_in_order(
     sent = send(running_broker, *batches, topic="events", compression=compression, batchSize="1000")
 
     assert values(rows_in(running_broker, "events")) == numbered(0, 600)
-    assert sent == Sent(600, 2400)
+    assert sent == SentMessages(600, 2400)
 
 
 def test_rows_when_they_are_text_then_are_sent_as_utf8(running_broker: Broker) -> None:
@@ -134,7 +134,7 @@ def test_rows_when_the_broker_is_gone_then_fail(start_broker: Callable[..., Brok
 
 
 def test_rows_when_there_are_none_then_nothing_is_sent(running_broker: Broker) -> None:
-    assert send(running_broker, {"value": []}, topic="events") == Sent(0, 0)
+    assert send(running_broker, {"value": []}, topic="events") == SentMessages(0, 0)
 
 
 @pytest.mark.parametrize(

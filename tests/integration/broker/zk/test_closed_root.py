@@ -22,13 +22,13 @@ from broker.zk import paths
 from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java
 from broker.zk.registry import Registry
-from broker.zk.security import Credential, ZooKeeperSecurity
+from broker.zk.security import ZooKeeperCredential, ZooKeeperSecurity
 from broker.zk.session import Session
 from tests.support.waiting import wait_until
 
-OWN = Credential("brokers", "s3cret")
+OWN = ZooKeeperCredential("brokers", "s3cret")
 SECURED = ZooKeeperSecurity(OWN, sets_acls=True)
-STRANGER = Credential("stranger", "mine")
+STRANGER = ZooKeeperCredential("stranger", "mine")
 OTHERS_ALL = make_digest_acl(STRANGER.user, STRANGER.password, all=True)
 
 pytestmark = pytest.mark.zookeeper

@@ -21,7 +21,7 @@ from broker.zk.java import Java
 from broker.zk.registration import Registration
 from broker.zk.registry import Registry
 from broker.zk.session import Session, SessionState
-from broker.zk.values import BrokerInfo
+from broker.zk.values import BrokerNode
 from tests.support.ports import port_of_its_own
 from tests.support.zookeeper import expire_session
 
@@ -358,7 +358,7 @@ def test_zookeeper_when_restarted_under_a_registry_then_it_recovers(
         with EmbeddedZooKeeper(tmp_path, port=port, java=java):
             registry.await_registered(DEADLINE_S)
 
-            assert registry.brokers() == [BrokerInfo(3, "h", 9092, CREATOR)]
+            assert registry.brokers() == [BrokerNode(3, "h", 9092, CREATOR)]
             assert registry.topic_partitions("events") == {3: 2}
             registry.stop()
     lost = [m for m in caplog.messages if m.endswith(" lost")]
@@ -402,7 +402,7 @@ def test_brokers_when_one_is_malformed_then_others_are_returned(
     session.create("/brokers/ids/1", b"nonsense")
     session.create("/brokers/ids/2", b"h-1:host:9092")
 
-    assert registry.brokers() == [BrokerInfo(2, "host", 9092, "h-1")]
+    assert registry.brokers() == [BrokerNode(2, "host", 9092, "h-1")]
     assert "broker 1 left out" in caplog.text
 
 

@@ -13,10 +13,10 @@ from broker.zk import paths
 from broker.zk.nodes import CreateNode
 from broker.zk.paths import OPEN_TREES, Protection, protection_of
 from broker.zk.registry import Registry
-from broker.zk.security import Credential, ZooKeeperSecurity, read_credential
+from broker.zk.security import ZooKeeperCredential, ZooKeeperSecurity, read_credential
 from broker.zk.session import Session
 
-OWN = Credential("brokers", "s3:cret")
+OWN = ZooKeeperCredential("brokers", "s3:cret")
 PUBLIC = ZooKeeperSecurity()
 
 pytestmark = pytest.mark.zookeeper
@@ -58,7 +58,7 @@ def test_each_path_of_the_registry_has_its_protection() -> None:
 def test_sessions_that_prove_two_credentials_may_use_the_nodes_of_each_other(
     zookeeper: str, secured: Session
 ) -> None:
-    new = Credential("later", "n3w")
+    new = ZooKeeperCredential("later", "n3w")
     both = (
         ZooKeeperSecurity(replace(OWN, others=(new,)), sets_acls=True),
         ZooKeeperSecurity(replace(new, others=(OWN,))),
@@ -139,7 +139,7 @@ def test_no_right_when_the_password_is_wrong_then_the_error_names_the_user_and_n
     secured: Session, zookeeper: str
 ) -> None:
     secured.create("/acls", b"")
-    other = ZooKeeperSecurity(Credential("brokers", "wrong-one"))
+    other = ZooKeeperSecurity(ZooKeeperCredential("brokers", "wrong-one"))
 
     with (
         Session(zookeeper, security=other) as session,
@@ -190,7 +190,7 @@ def test_credential_file_when_it_has_no_such_line_then_it_is_refused_without_its
 
 def test_credential_file_when_others_may_read_it_then_it_is_refused(tmp_path: Path) -> None:
     file = _written(tmp_path / "zk.secret", "user:pass:word\n")
-    assert read_credential(file) == Credential("user", "pass:word")
+    assert read_credential(file) == ZooKeeperCredential("user", "pass:word")
     file.chmod(0o644)
 
     with pytest.raises(ConfigError) as caught:

@@ -46,7 +46,7 @@ def test_health_when_a_broker_is_mute_then_it_is_asked_once_and_named_and_others
     mute: socket.socket,
 ) -> None:
     start_broker(broker_id=3, zookeeper=zookeeper)
-    info = values.BrokerInfo(0, "127.0.0.1", mute.getsockname()[1], "127.0.0.1-1")
+    info = values.BrokerNode(0, "127.0.0.1", mute.getsockname()[1], "127.0.0.1-1")
     session.create(paths.broker(0), values.encode_broker(info), ephemeral=True)
     session.create("/consumers/g/offsets/t/0-0", b"1")
     session.create("/brokers/topics/t/0", b"1", ephemeral=True)

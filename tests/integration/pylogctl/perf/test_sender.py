@@ -12,7 +12,7 @@ from broker.errors import BrokerUnreachableError
 from broker.producer.config import ProducerConfig
 from broker.protocol.responses import BrokerAddress
 from pylogctl.cli.environment import CliError
-from pylogctl.perf.e2e import Sender
+from pylogctl.perf.e2e import SendingProcess
 from pylogctl.perf.measure import Halt
 from pylogctl.perf.open_loop import LoopPlan, TopicLeaders
 from pylogctl.perf.produce import SizeRange
@@ -37,7 +37,7 @@ def halt() -> Halt:
 
 
 def test_sender_says_how_much_it_sent(running_broker: Broker, halt: Halt) -> None:
-    with Sender(make_order(running_broker.port)) as sender:
+    with SendingProcess(make_order(running_broker.port)) as sender:
         sender.run(halt)
     assert sender.is_done
     assert sender.sent.message_count == 10
@@ -49,19 +49,19 @@ def test_sender_when_told_to_stop_says_how_much_it_sent_until_then(
     def has_sent() -> bool:
         return bool(running_broker.status()["bytes"])
 
-    with Sender(make_order(running_broker.port, count=1_000_000)) as sender:
+    with SendingProcess(make_order(running_broker.port, count=1_000_000)) as sender:
         sender.run(Halt(has_sent))
     assert 0 < sender.sent.message_count < 1_000_000
 
 
 def test_sender_when_the_broker_is_not_there_raises_what_its_producer_raised(halt: Halt) -> None:
-    with Sender(make_order(1)) as sender, pytest.raises(BrokerUnreachableError):
+    with SendingProcess(make_order(1)) as sender, pytest.raises(BrokerUnreachableError):
         sender.run(halt)
     assert sender.is_done
 
 
 def test_sender_when_killed_says_so(running_broker: Broker, halt: Halt) -> None:
-    with Sender(make_order(running_broker.port)) as sender:
+    with SendingProcess(make_order(running_broker.port)) as sender:
         os.kill(sender.pid, signal.SIGKILL)
         with pytest.raises(CliError, match="the sending process ended with status -9"):
             sender.run(halt)

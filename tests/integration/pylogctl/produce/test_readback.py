@@ -12,7 +12,7 @@ from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from pylogctl.cli.environment import CliError, ExitStatus
 from pylogctl.produce.readback import SentSets
-from pylogctl.produce.sender import Batch, Confirmed
+from pylogctl.produce.sender import Confirmed, MessageBatch
 
 T = TopicPartition("t", 0, 0)
 
@@ -37,7 +37,7 @@ def publish(cluster: StaticCluster) -> Iterator[Callable[..., Confirmed]]:
             producer.flush()
             numbers = range(count + 1, count + len(payloads) + 1)
             count += len(payloads)
-            return Confirmed(Batch(T, message_set, numbers), delivery.result(), message_set)
+            return Confirmed(MessageBatch(T, message_set, numbers), delivery.result(), message_set)
 
         yield run
 

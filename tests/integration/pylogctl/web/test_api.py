@@ -13,7 +13,7 @@ import pytest
 
 from pylogctl.testing import Broker
 from pylogctl.web import api, messages
-from pylogctl.web.messages import Budget
+from pylogctl.web.messages import PageBudget
 from pylogctl.web.problems import ProblemError
 from tests.support.waiting import wait_until
 from tests.support.web_site import HOSTILE, Served, served, served_site
@@ -194,14 +194,14 @@ def test_messages_when_the_client_has_gone_then_reading_ends(
 ) -> None:
     started, ended = threading.Event(), threading.Event()
 
-    def read_long(*_: object, budget: Budget, **__: object) -> None:
+    def read_long(*_: object, budget: PageBudget, **__: object) -> None:
         started.set()
         wait_until(lambda: bool(budget.spent), "nobody waits for it")
         ended.set()
         raise ProblemError(500, "nobody sees it")
 
     monkeypatch.setattr(messages, "read_page", read_long)
-    monkeypatch.setattr(messages, "Budget", lambda: Budget(seconds=3600))
+    monkeypatch.setattr(messages, "Budget", lambda: PageBudget(seconds=3600))
     address = urlsplit(site.url)
     with socket.create_connection((address.hostname, address.port), 60) as client:
         head = f"GET {API}/topics/orders/messages HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pylogctl.pytest_plugin import MakeBroker
 from pylogctl.web.messages import read_page, start_positions
-from pylogctl.web.sampler import Sampler
+from pylogctl.web.sampler import StatusSampler
 
 
 def test_rates_of_a_broker_that_was_restarted_are_never_negative(
@@ -10,7 +10,7 @@ def test_rates_of_a_broker_that_was_restarted_are_never_negative(
 ) -> None:
     broker = pylog_own_broker()
     with broker.connect() as client:
-        sampler = Sampler(client)
+        sampler = StatusSampler(client)
         client.send_many("orders", ["x" * 1000] * 100)
         sampler.look()
         assert "topic/orders/in" not in sampler.newest()  # it takes two looks

@@ -14,7 +14,7 @@ import trustme
 import pylogctl
 from broker.errors import ConfigError, RegistryAccessError, RegistryUnreachableError
 from broker.security.client_security import TlsFiles
-from broker.zk.security import Credential, ZooKeeperSecurity, security_in
+from broker.zk.security import ZooKeeperCredential, ZooKeeperSecurity, security_in
 from broker.zk.session import Session
 from broker.zk.tls import TlsHandler
 from pylogctl.cli.environment import ExitStatus
@@ -79,16 +79,16 @@ def test_brokers_commands_and_programs_reach_a_zookeeper_over_tls(
 def test_the_superuser_of_zookeeper_gives_nodes_of_a_lost_credential_to_another(
     secure_zookeeper: SecureZooKeeper,
 ) -> None:
-    def session(user: str, *others: Credential) -> Session:
+    def session(user: str, *others: ZooKeeperCredential) -> Session:
         tls = TlsFiles(secure_zookeeper.ca, secure_zookeeper.cert, secure_zookeeper.key)
-        credential = Credential(user, "s3cret", others)
+        credential = ZooKeeperCredential(user, "s3cret", others)
         return Session(secure_zookeeper.connect, security=ZooKeeperSecurity(credential, True, tls))
 
     with session("lost") as lost, session("new") as new:
         lost.create("/acls", b"rules")
         with pytest.raises(RegistryAccessError):
             new.get("/acls")
-        with session("new", Credential("super", SUPER_PASSWORD)) as repairing:
+        with session("new", ZooKeeperCredential("super", SUPER_PASSWORD)) as repairing:
             repairing.set_acls(["/acls"], is_secured=True)
 
         assert new.get("/acls")[0] == b"rules"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.cluster_state import Finding, PartitionState
-from broker.controller.suspicion import BACKOFF_S, Office, Suspicion, Witness
+from broker.cluster_state import PartitionState, PeerFinding
+from broker.controller.suspicion import BACKOFF_S, SilentOffice, Suspicion, Witness
 from broker.errors import FencedEpochError, StaleBrokerEpochError
 from tests.unit.broker.controller.cluster import Cluster, P
 
@@ -26,50 +26,50 @@ def suspicion() -> Suspicion:
 
 
 def test_broker_when_it_refuses_two_then_is_taken_for_dead_at_once(suspicion: Suspicion) -> None:
-    assert suspicion.note(Finding.REFUSES, 0.1)
-    suspicion.judge(Witness(2, Finding.REFUSES), has_others=True)
+    assert suspicion.note(PeerFinding.REFUSES, 0.1)
+    suspicion.judge(Witness(2, PeerFinding.REFUSES), has_others=True)
 
     assert "broker 2" in suspicion.evidence
 
 
-@pytest.mark.parametrize("witness", [Witness(2, Finding.ANSWERS), None])
+@pytest.mark.parametrize("witness", [Witness(2, PeerFinding.ANSWERS), None])
 def test_broker_when_one_alone_misses_it_then_is_not_taken_for_dead(
     suspicion: Suspicion, witness: Witness | None
 ) -> None:
-    assert suspicion.note(Finding.REFUSES, 0.1)
+    assert suspicion.note(PeerFinding.REFUSES, 0.1)
     suspicion.judge(witness, has_others=True)
 
     assert not suspicion.evidence
-    assert suspicion.note(Finding.REFUSES, 0.4), "another is asked again"
+    assert suspicion.note(PeerFinding.REFUSES, 0.4), "another is asked again"
 
 
 def test_broker_when_nobody_else_is_there_then_refusal_is_enough_and_silence_is_not(
     suspicion: Suspicion,
 ) -> None:
-    suspicion.note(Finding.SILENT, 5.0)
+    suspicion.note(PeerFinding.SILENT, 5.0)
     suspicion.judge(None, has_others=False)
     assert not suspicion.evidence
 
-    suspicion.note(Finding.REFUSES, 5.1)
+    suspicion.note(PeerFinding.REFUSES, 5.1)
     suspicion.judge(None, has_others=False)
     assert suspicion.evidence
 
 
 def test_broker_when_silent_then_is_missed_after_two_thirds_of_the_time() -> None:
     suspicion = Suspicion(3.0, 0.0)
-    assert not suspicion.note(Finding.SILENT, 1.9)
+    assert not suspicion.note(PeerFinding.SILENT, 1.9)
     assert not suspicion.is_missed
-    assert suspicion.note(Finding.SILENT, 2.0)
+    assert suspicion.note(PeerFinding.SILENT, 2.0)
 
-    assert not Suspicion(0.0, 0.0).note(Finding.SILENT, 60.0)
+    assert not Suspicion(0.0, 0.0).note(PeerFinding.SILENT, 60.0)
 
 
 def test_broker_when_it_answers_again_then_is_not_suspected_for_a_while(
     suspicion: Suspicion,
 ) -> None:
-    suspicion.note(Finding.REFUSES, 0.1)
-    suspicion.judge(Witness(2, Finding.SILENT), has_others=True)
-    suspicion.note(Finding.ANSWERS, 1.0)
+    suspicion.note(PeerFinding.REFUSES, 0.1)
+    suspicion.judge(Witness(2, PeerFinding.SILENT), has_others=True)
+    suspicion.note(PeerFinding.ANSWERS, 1.0)
     assert not suspicion.evidence
 
     for finding, backoff_s in BACKOFF_S.items():
@@ -80,25 +80,25 @@ def test_broker_when_it_answers_again_then_is_not_suspected_for_a_while(
 def test_broker_when_another_hears_it_again_then_is_trusted_though_this_one_misses_it(
     suspicion: Suspicion,
 ) -> None:
-    suspicion.note(Finding.REFUSES, 0.1)
-    suspicion.judge(Witness(2, Finding.SILENT), has_others=True)
+    suspicion.note(PeerFinding.REFUSES, 0.1)
+    suspicion.judge(Witness(2, PeerFinding.SILENT), has_others=True)
     assert suspicion.evidence
-    assert not suspicion.note(Finding.REFUSES, 1.0)
-    assert suspicion.note(Finding.REFUSES, 1.2), "the witness is asked again"
-    suspicion.judge(Witness(2, Finding.ANSWERS), has_others=True)
+    assert not suspicion.note(PeerFinding.REFUSES, 1.0)
+    assert suspicion.note(PeerFinding.REFUSES, 1.2), "the witness is asked again"
+    suspicion.judge(Witness(2, PeerFinding.ANSWERS), has_others=True)
     assert not suspicion.evidence
-    assert not suspicion.note(Finding.REFUSES, 11.0)
+    assert not suspicion.note(PeerFinding.REFUSES, 11.0)
 
 
 def test_office_when_it_has_just_changed_hands_then_is_not_taken_for_silence() -> None:
-    office = Office()
+    office = SilentOffice()
     office.note(0, 0.0)
-    assert office.can_be_taken(Finding.SILENT, 1.0), "the first holder"
+    assert office.can_be_taken(PeerFinding.SILENT, 1.0), "the first holder"
     office.note(1, 10.0)
     office.note(1, 60.0)
-    assert not office.can_be_taken(Finding.SILENT, 69.0)
-    assert office.can_be_taken(Finding.SILENT, 71.0)
-    assert office.can_be_taken(Finding.REFUSES, 11.0)
+    assert not office.can_be_taken(PeerFinding.SILENT, 69.0)
+    assert office.can_be_taken(PeerFinding.SILENT, 71.0)
+    assert office.can_be_taken(PeerFinding.REFUSES, 11.0)
 
 
 def test_suspected_leader_when_another_is_in_sync_then_that_leads_in_the_next_epoch() -> None:

@@ -16,12 +16,12 @@ import pytest
 from broker.cluster_state import (
     EpochEnd,
     EpochStart,
-    Finding,
     IsrChange,
     IsrDecision,
     IsrMember,
     LiveBroker,
     PartitionState,
+    PeerFinding,
     Reassignment,
     ReplicatedPartition,
     ShutdownProgress,
@@ -91,7 +91,7 @@ REQUESTS: list[layouts.ExtensionRequest] = [
         "größe", homes=(extensions.HomeCount(0, 2), extensions.HomeCount(3, 4))
     ),
     cluster_requests.CreateReplicatedTopicRequest(
-        "orders", 6, 3, (cluster_requests.Setting("min.insync.replicas", "2"),)
+        "orders", 6, 3, (cluster_requests.SettingText("min.insync.replicas", "2"),)
     ),
     extensions.DeleteTopicRequest("orders"),
     cluster_requests.DeleteReplicatedTopicRequest("orders"),
@@ -177,7 +177,7 @@ RESPONSES = {
         responses.LOG_DIGEST.decode,
     ),
     "changes": Response(
-        responses.Changes(4096, b"a line\n"),
+        responses.LoggedLines(4096, b"a line\n"),
         responses.CHANGES.encode,
         responses.CHANGES.decode,
     ),
@@ -209,7 +209,7 @@ RESPONSES = {
         replica_requests.ISR_DECISIONS.decode,
     ),
     "probe": Response(
-        Finding.SILENT,
+        PeerFinding.SILENT,
         replica_requests.ProbeBrokerRequest.RESPONSE.encode,
         replica_requests.ProbeBrokerRequest.RESPONSE.decode,
     ),

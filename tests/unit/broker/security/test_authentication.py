@@ -18,7 +18,7 @@ from broker.security.mechanisms import (
 )
 from broker.security.principal import ANONYMOUS, Principal
 from broker.server.requests.authentication import Authentication
-from broker.server.requests.client import Client
+from broker.server.requests.client import ConnectedClient
 from tests.doubles import FakeClock
 
 ALICE = Principal("User", "alice")
@@ -113,7 +113,7 @@ def test_exchange_when_no_answer_comes_then_ends_after_ten_seconds_from_its_begi
 
 def test_client_that_must_log_in_when_it_does_not_then_its_connection_ends() -> None:
     clock = FakeClock()
-    client = Client(
+    client = ConnectedClient(
         "10.0.0.1",
         mechanisms={Knock.name: serve_knock},
         now_s=clock.monotonic_s,
@@ -127,7 +127,9 @@ def test_client_that_must_log_in_when_it_does_not_then_its_connection_ends() -> 
 
 @pytest.mark.parametrize("must_log_in", [True, False])
 def test_frame_when_large_and_a_challenge_is_open_then_is_not_received(must_log_in: bool) -> None:
-    client = Client("10.0.0.1", mechanisms={Knock.name: serve_knock}, must_log_in=must_log_in)
+    client = ConnectedClient(
+        "10.0.0.1", mechanisms={Knock.name: serve_knock}, must_log_in=must_log_in
+    )
     client.authentication.take(AuthenticateRequest("KNOCK", 0, b"alice"))
     with pytest.raises(errors.AuthenticationStateError, match="has not logged in"):
         client.check_start(memoryview(b""), (64 << 10) + 1)

@@ -16,9 +16,9 @@ from broker.protocol.client_requests import AUTHENTICATED, AuthenticateRequest
 from broker.protocol.primitives import Reader
 from broker.security.cluster_keys import (
     CLUSTER_PROOF,
+    BrokerIdentity,
     ClusterKey,
     ClusterKeys,
-    OwnBroker,
     new_key,
 )
 from broker.security.cluster_proof import CLAIM, BrokerProof, Claim, Door
@@ -49,8 +49,8 @@ class Brokers:
     """Broker 1 connects to broker 2; both know one key unless a test says otherwise."""
 
     def __init__(self) -> None:
-        self.client = OwnBroker(1, 21, "c", [KEY])
-        self.server = OwnBroker(2, 34, "c", [KEY])
+        self.client = BrokerIdentity(1, 21, "c", [KEY])
+        self.server = BrokerIdentity(2, 34, "c", [KEY])
         self.registered = {1: 21, 2: 34}
         self.server_id, self.listener, self.endpoint = 2, "PLAINTEXT", "b2:9092"
         self.door = Door(
@@ -105,14 +105,14 @@ def changed(name: str, value: object) -> Callable[[Brokers], None]:
 @pytest.mark.parametrize(
     "change",
     [
-        changed("client", OwnBroker(1, 21, "c", [OTHER_KEY])),
-        changed("client", OwnBroker(1, 21, "c", [])),
-        changed("client", OwnBroker(1, 21, "another cluster", [KEY])),
-        changed("client", OwnBroker(1, 20, "c", [KEY])),
-        changed("client", OwnBroker(1, 22, "c", [KEY])),
-        changed("client", OwnBroker(1, 2**62, "c", [KEY])),
-        changed("client", OwnBroker(3, 21, "c", [KEY])),
-        changed("client", OwnBroker(-1, 21, "c", [KEY])),
+        changed("client", BrokerIdentity(1, 21, "c", [OTHER_KEY])),
+        changed("client", BrokerIdentity(1, 21, "c", [])),
+        changed("client", BrokerIdentity(1, 21, "another cluster", [KEY])),
+        changed("client", BrokerIdentity(1, 20, "c", [KEY])),
+        changed("client", BrokerIdentity(1, 22, "c", [KEY])),
+        changed("client", BrokerIdentity(1, 2**62, "c", [KEY])),
+        changed("client", BrokerIdentity(3, 21, "c", [KEY])),
+        changed("client", BrokerIdentity(-1, 21, "c", [KEY])),
         changed("server_id", 3),
         changed("listener", "OTHER"),
         changed("endpoint", "b2:9093"),

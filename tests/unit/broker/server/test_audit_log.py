@@ -18,13 +18,13 @@ from broker.errors import ConfigError
 from broker.files import write_all
 from broker.protocol.client_requests import MetadataRequest
 from broker.security.rules import Operation, RuleSet
-from broker.server.requests.audit_log import MAX_REFUSALS, REPEAT_S, AuditLog, Event
-from broker.server.requests.client import Client
+from broker.server.requests.audit_log import MAX_REFUSALS, REPEAT_S, AuditedDecision, AuditLog
+from broker.server.requests.client import ConnectedClient
 from broker.server.requests.judge import Judge, Rights
 from tests.doubles import FakeClock
 from tests.support.waiting import wait_until
 
-DENIED = Event(
+DENIED = AuditedDecision(
     listener="plain",
     address="10.0.0.7",
     port=50123,
@@ -224,12 +224,12 @@ def test_note_when_one_client_is_refused_very_often_then_hides_no_other(
 
 
 def test_event_when_its_names_are_very_long_then_has_no_more_of_them_than_its_line() -> None:
-    noted: list[Event] = []
+    noted: list[AuditedDecision] = []
     judge = Judge(3)
     judge.audit = cast(AuditLog, SimpleNamespace(note=noted.append))
     judge.rules = RuleSet()
     name = "x" * 32_767
-    client = Client("10.0.0.7")
+    client = ConnectedClient("10.0.0.7")
     rights = Rights(judge, client, MetadataRequest((name,)), Operation.DESCRIBE)
     rights.hidden([name], are_named=True)
     rights.audit()

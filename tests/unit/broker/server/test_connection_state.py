@@ -28,9 +28,9 @@ from broker.server.network import connection_state
 from broker.server.network.connection import PLAIN, ServerConnection
 from broker.server.network.connection_state import (
     TRANSITIONS,
-    Event,
+    ConnectionEvent,
+    ConnectionState,
     IllegalTransitionError,
-    State,
     next_state,
 )
 from broker.server.network.connections import Connections
@@ -57,16 +57,20 @@ def test_docstring_when_read_then_its_table_is_the_code() -> None:
 
 
 def test_table_when_complete_then_every_state_can_close_and_nothing_leaves_closed() -> None:
-    assert set(TRANSITIONS) == set(State)
-    assert {event for transitions in TRANSITIONS.values() for event in transitions} == set(Event)
-    for state in set(State) - {State.CLOSED}:
-        assert next_state(state, Event.CLOSE) is State.CLOSED
-    assert set(TRANSITIONS[State.CLOSED].values()) == {State.CLOSED}
+    assert set(TRANSITIONS) == set(ConnectionState)
+    assert {event for transitions in TRANSITIONS.values() for event in transitions} == set(
+        ConnectionEvent
+    )
+    for state in set(ConnectionState) - {ConnectionState.CLOSED}:
+        assert next_state(state, ConnectionEvent.CLOSE) is ConnectionState.CLOSED
+    assert set(TRANSITIONS[ConnectionState.CLOSED].values()) == {ConnectionState.CLOSED}
 
 
-@given(st.lists(st.sampled_from(Event)))
-def test_next_state_when_events_are_random_then_never_leaves_the_table(events: list[Event]) -> None:
-    state = State.READING
+@given(st.lists(st.sampled_from(ConnectionEvent)))
+def test_next_state_when_events_are_random_then_never_leaves_the_table(
+    events: list[ConnectionEvent],
+) -> None:
+    state = ConnectionState.READING
     for event in events:
         if event in TRANSITIONS[state]:
             state = next_state(state, event)
@@ -118,13 +122,13 @@ class DrivenConnection(RuleBasedStateMachine):
         self.connection = new_connection(ours, self.budget, self.granted.append)
 
     def teardown(self) -> None:
-        if self.state is not State.CLOSED:
+        if self.state is not ConnectionState.CLOSED:
             self.connection.close()
         self.client.close()
         self.max_frames.undo()
 
     @property
-    def state(self) -> State:
+    def state(self) -> ConnectionState:
         return self.connection.state
 
     def advance(self) -> None:
@@ -176,8 +180,8 @@ class DrivenConnection(RuleBasedStateMachine):
         self.delayed.append((delayed, is_ready))
         self.connection.responses.delay(delayed)
 
-    is_open = precondition(lambda self: self.state is not State.CLOSED)
-    is_reading = precondition(lambda self: self.state is State.READING)
+    is_open = precondition(lambda self: self.state is not ConnectionState.CLOSED)
+    is_reading = precondition(lambda self: self.state is ConnectionState.READING)
 
     @is_open
     @rule(kinds=st.text("oyxdflm...", min_size=1, max_size=6))
@@ -229,7 +233,7 @@ class DrivenConnection(RuleBasedStateMachine):
             self.taken = None
             while self.granted:
                 self.granted.pop()
-                if self.state is not State.CLOSED:
+                if self.state is not ConnectionState.CLOSED:
                     self.connection.grant_buffer()
                     self.advance()
 
@@ -247,21 +251,21 @@ class DrivenConnection(RuleBasedStateMachine):
     def socket_is_writable(self) -> None:
         self.advance()
 
-    @precondition(lambda self: self.state is State.OFFLOADED)
+    @precondition(lambda self: self.state is ConnectionState.OFFLOADED)
     @rule()
     def worker_is_done(self) -> None:
         self.connection.work_done()
         self.connection.responses.append(Response(b"worked"))
         self.advance()
 
-    @precondition(lambda self: self.state is State.YIELDED)
+    @precondition(lambda self: self.state is ConnectionState.YIELDED)
     @rule()
     def turn_comes(self) -> None:
         if (frames := self.connection.take_held()) is not None:
             self.handle(frames)
         self.advance()
 
-    @precondition(lambda self: self.delayed and self.state is not State.CLOSED)
+    @precondition(lambda self: self.delayed and self.state is not ConnectionState.CLOSED)
     @rule(is_first=st.booleans())
     def delayed_response_completes(self, is_first: bool) -> None:
         delayed, is_ready = self.delayed.pop(0 if is_first else -1)
@@ -285,26 +289,26 @@ class DrivenConnection(RuleBasedStateMachine):
     def interest_fits_the_state(self) -> None:
         assert self.state in TRANSITIONS
         interest = self.connection.interest
-        assert bool(interest & selectors.EVENT_READ) == (self.state is State.READING)
-        if self.state is State.CLOSED:
+        assert bool(interest & selectors.EVENT_READ) == (self.state is ConnectionState.READING)
+        if self.state is ConnectionState.CLOSED:
             assert interest == 0
 
     @invariant()
     def nothing_waits_for_an_event_that_cannot_come(self) -> None:
         """While it does not read, something must still be able to change its state."""
-        if self.state is State.READING:
+        if self.state is ConnectionState.READING:
             assert self.connection.fault is None
             assert not self.connection.responses.is_full
-        if self.state is State.BLOCKED:
+        if self.state is ConnectionState.BLOCKED:
             assert self.connection.interest or self.delayed
-        if self.state is State.THROTTLED:
+        if self.state is ConnectionState.THROTTLED:
             assert self.connection.throttled_until_s
-        if self.state is State.CLOSING:
+        if self.state is ConnectionState.CLOSING:
             assert self.connection.interest or self.delayed
 
     @invariant()
     def budget_is_back_when_closed(self) -> None:
-        if self.state is State.CLOSED and self.taken is None:
+        if self.state is ConnectionState.CLOSED and self.taken is None:
             assert self.budget.taken == 0
 
 
@@ -350,7 +354,7 @@ def test_connection_when_it_has_begun_a_large_frame_then_is_not_muted_behind_a_f
             )
             connection.mute_behind_flush(frames_of([b"publish"]))
         assert connection.may_receive
-        assert connection.state is State.READING
+        assert connection.state is ConnectionState.READING
 
 
 def test_connection_when_throttled_inside_a_large_frame_then_receives_all_of_it_first() -> None:
@@ -365,7 +369,11 @@ def test_connection_when_throttled_inside_a_large_frame_then_receives_all_of_it_
         for until_s in (2000.0, 0.0):
             connection.throttle(until_s)
             states.append(connection.state)
-        assert states == [State.READING, State.THROTTLED, State.READING]
+        assert states == [
+            ConnectionState.READING,
+            ConnectionState.THROTTLED,
+            ConnectionState.READING,
+        ]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from broker.protocol.replica_requests import ControlledShutdownRequest
 from broker.protocol.requests import RequestHeader
 from broker.server.cluster.controller_requests import ControllerRequests
 from broker.server.cluster.replica_manager import ReplicaManager
-from broker.server.requests.client import Client
+from broker.server.requests.client import ConnectedClient
 from broker.server.requests.control import ControlHandler
 from broker.server.requests.creation_limits import CreationLimits
 from broker.server.requests.judge import RequestContext
@@ -36,7 +36,7 @@ def test_response_when_client_hangs_up_before_the_controller_has_decided_then_no
     handler.controller = cast(ControllerRequests, controller)
     response = handler.handle(
         ControlledShutdownRequest(1, 1),
-        RequestContext(RequestHeader(0, 7, "b"), Client("10.0.0.1"), None),
+        RequestContext(RequestHeader(0, 7, "b"), ConnectedClient("10.0.0.1"), None),
     )
 
     response.cancel()  # as a connection does when it closes

@@ -15,7 +15,7 @@ from broker.server.network.handshakes import (
     RESERVED_HANDSHAKES,
     SCARCE_S,
     Handshakes,
-    Waiting,
+    WaitingClient,
 )
 from tests.doubles import FakeClock
 
@@ -38,7 +38,9 @@ def begin(handshakes: Handshakes, listener: Listener, count: int) -> list[Server
     begun = [cast("ServerConnection", object()) for _ in range(count)]
     for number, connection in enumerate(begun):
         address = f"127.0.{number >> 8}.{number & 255}"
-        handshakes.begin(connection, Waiting(cast("socket.socket", None), address, listener, 0.0))
+        handshakes.begin(
+            connection, WaitingClient(cast("socket.socket", None), address, listener, 0.0)
+        )
     return begun
 
 

@@ -7,7 +7,7 @@ import pytest
 from broker.errors import ConfigError
 from broker.security.principal import Principal, broker_principal
 from broker.security.quotas import Quotas, parse_quotas
-from broker.server.network.principal_quotas import MAX_THROTTLE_S, PrincipalQuotas, Use
+from broker.server.network.principal_quotas import MAX_THROTTLE_S, PrincipalQuotas, PrincipalUse
 from tests.doubles import FakeClock
 
 ALICE, BOB = Principal("User", "alice"), Principal("User", "bob")
@@ -22,7 +22,7 @@ def new_quotas(default: Quotas = KILOBYTE_A_SECOND, **users: Quotas) -> Principa
 
 def throttle_s(quotas: PrincipalQuotas, who: Principal = ALICE, **use: float) -> float:
     """Charge a use at 1000 s, and return for how long it is throttled."""
-    charged = Use(0, 0, 0)._replace(**use)
+    charged = PrincipalUse(0, 0, 0)._replace(**use)
     return max(0.0, quotas.charge(who, charged) - 1000.0)
 
 
@@ -47,7 +47,7 @@ def test_charge_when_within_the_rate_then_never_throttled() -> None:
     quotas.set(KILOBYTE_A_SECOND, {})
     for _ in range(100):
         clock.advance(0.5)
-        assert quotas.charge(ALICE, Use(500, 1 << 30, 10)) <= clock.monotonic_s()
+        assert quotas.charge(ALICE, PrincipalUse(500, 1 << 30, 10)) <= clock.monotonic_s()
 
 
 def test_charge_when_far_beyond_the_rate_then_throttled_below_the_timeout_of_clients() -> None:

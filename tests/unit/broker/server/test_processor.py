@@ -23,7 +23,7 @@ from broker.server.network.principal_quotas import PrincipalQuotas
 from broker.server.network.processor import SLICE_S, Processor
 from broker.server.network.quotas import QueuedBytes
 from broker.server.network.response_queue import MAX_QUEUED_RESPONSES, MAX_WAITING_READS
-from broker.server.requests.client import Client
+from broker.server.requests.client import ConnectedClient
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.outcomes import (
     CloseConnection,
@@ -56,7 +56,7 @@ class ScriptedHandlers:
         self.runs: list[list[bytes]] = []
 
     def handle(
-        self, frames: Frames, client: Client, arrived_s: float
+        self, frames: Frames, client: ConnectedClient, arrived_s: float
     ) -> Iterator[tuple[int, Outcome]]:
         self.runs.append([bytes(frame) for frame in frames])
         for place, frame in enumerate(frames):
@@ -65,7 +65,9 @@ class ScriptedHandlers:
             if outcome is not None:
                 yield place + 1, outcome
 
-    def handle_all(self, frames: Frames, client: Client, arrived_s: float) -> list[Outcome]:
+    def handle_all(
+        self, frames: Frames, client: ConnectedClient, arrived_s: float
+    ) -> list[Outcome]:
         return [outcome for _, outcome in self.handle(frames, client, arrived_s)]
 
     def finish(self, work: Work) -> list[Outcome]:

@@ -4,7 +4,7 @@ from importlib.metadata import version
 
 from kazoo.client import KazooClient
 
-from broker.zk.handshakes import Handler, Handshakes
+from broker.zk.handshakes import KazooHandler, KazooHandshakes
 
 
 def test_private_parts_of_kazoo_when_version_is_within_bounds_then_are_those_handshakes_use() -> (
@@ -14,7 +14,7 @@ def test_private_parts_of_kazoo_when_version_is_within_bounds_then_are_those_han
     connection = client._connection
     connect, invoke = connection._connect, connection._invoke
 
-    handshakes = Handshakes(client, "zk1:2181", 6.0, Handler())
+    handshakes = KazooHandshakes(client, "zk1:2181", 6.0, KazooHandler())
 
     assert version("kazoo").startswith("2.11.")  # as `pyproject.toml` says
     assert callable(connect)

@@ -6,19 +6,19 @@ from hypothesis import strategies as st
 
 from broker.errors import CoordinationError
 from broker.zk import values
-from broker.zk.values import BrokerInfo, FilterKind, FilterSubscription, StaticSubscription
+from broker.zk.values import BrokerNode, FilterKind, FilterSubscription, StaticSubscription
 
 EXAMPLE = b"10.1.2.3-1315436360737:10.1.2.3:9092"
 
 
 def test_broker_when_encoded_then_has_the_bytes_of_kafka_07() -> None:
-    info = BrokerInfo(0, "10.1.2.3", 9092, "10.1.2.3-1315436360737")
+    info = BrokerNode(0, "10.1.2.3", 9092, "10.1.2.3-1315436360737")
 
     assert values.encode_broker(info) == EXAMPLE
 
 
 def test_broker_when_decoded_then_id_comes_from_the_node_name() -> None:
-    expected = values.BrokerInfo(7, "10.1.2.3", 9092, "10.1.2.3-1315436360737")
+    expected = values.BrokerNode(7, "10.1.2.3", 9092, "10.1.2.3-1315436360737")
     assert values.decode_broker(7, EXAMPLE) == expected
 
 
@@ -36,7 +36,7 @@ def test_broker_when_decoded_then_id_comes_from_the_node_name() -> None:
 def test_broker_when_ipv6_or_odd_creator_then_is_parsed_from_the_right(
     value: bytes, host: str, creator: str
 ) -> None:
-    assert values.decode_broker(1, value) == values.BrokerInfo(1, host, 9092, creator)
+    assert values.decode_broker(1, value) == values.BrokerNode(1, host, 9092, creator)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ HOSTS = st.one_of(
 def test_broker_when_encoded_and_decoded_then_is_the_same(
     host: str, creator_host: str, port: int, millis: int
 ) -> None:
-    info = BrokerInfo(5, host, port, f"{creator_host}-{millis}")
+    info = BrokerNode(5, host, port, f"{creator_host}-{millis}")
 
     assert values.decode_broker(5, values.encode_broker(info)) == info
 

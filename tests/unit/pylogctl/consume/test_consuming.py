@@ -13,7 +13,7 @@ from pylogctl.cli.environment import Environment, ExitStatus, Streams
 from pylogctl.cli.process import StopRequest
 from pylogctl.consume.exec import Executor
 from pylogctl.consume.output import Consumption
-from pylogctl.consume.plan import Plan
+from pylogctl.consume.plan import ConsumePlan
 from pylogctl.format.envelope import MessageFacts
 
 PARTITION = TopicPartition("t", 0, 0)
@@ -74,7 +74,7 @@ def test_run_when_the_partition_goes_to_another_member_leaves_the_rest_to_it() -
     executor = FakeExecutor()
     reader = RevokedPartition(build_set([b"1", b"2", b"3", b"4"], Codec.NONE), revoked_after=2)
     env = Environment(Streams(None, io.BytesIO(), io.StringIO()), {})
-    plan = Plan(render=lambda _: b"", delimiter=b"\n", executor=cast(Executor, executor))
+    plan = ConsumePlan(render=lambda _: b"", delimiter=b"\n", executor=cast(Executor, executor))
 
     status = Consumption(env, plan, StopRequest()).run(FakeSource(reader))
 

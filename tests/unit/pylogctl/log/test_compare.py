@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from broker.errors import BrokerError, StorageError
 from pylogctl.cli.environment import ExitStatus
 from pylogctl.log import compare as module
-from pylogctl.log.compare import Comparison, Difference, Ends, compare
+from pylogctl.log.compare import LogComparison, LogDifference, LogEnds, compare
 from tests.support.command_line import Invoke
 from tests.support.command_line import invoke as invoke
 
@@ -27,8 +27,8 @@ class BytesCopy:
         self.start = start
         self.data = data
 
-    def ends(self) -> Ends:
-        return Ends(self.start, self.start + len(self.data))
+    def ends(self) -> LogEnds:
+        return LogEnds(self.start, self.start + len(self.data))
 
     def digest(self, offset: int, length: int) -> tuple[bytes, str] | None:
         part = self.data[offset - self.start :][:length]
@@ -49,7 +49,7 @@ class FailingCopy(BytesCopy):
         return super().digest(offset, length)
 
 
-def differs_at(found: Comparison) -> int | None:
+def differs_at(found: LogComparison) -> int | None:
     return None if found.difference is None else found.difference.offset
 
 
@@ -96,7 +96,7 @@ def test_compare_when_copies_end_elsewhere_then_what_two_have_is_compared() -> N
 def test_compare_when_three_differ_then_groups_are_by_what_they_have() -> None:
     copies = [BytesCopy(name, 5, data) for name, data in (("a", b"xy"), ("b", b"xz"), ("c", b"xy"))]
 
-    expected = Difference(6, (("a", "c"), ("b",)), dict.fromkeys("abc", "segment"))
+    expected = LogDifference(6, (("a", "c"), ("b",)), dict.fromkeys("abc", "segment"))
     assert compare(copies).difference == expected
 
 

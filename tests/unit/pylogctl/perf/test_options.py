@@ -13,7 +13,7 @@ from broker.producer.settings import codec_of
 from broker.protocol.compression import Codec
 from pylogctl.cli.environment import Environment, SharedOptions, Streams, UsageError
 from pylogctl.cli.properties import PERF_PRODUCE
-from pylogctl.perf.options import RunChoice
+from pylogctl.perf.options import MeasureChoice
 from pylogctl.perf.produce import (
     SizeRange,
     batches_of,
@@ -80,10 +80,10 @@ def test_batches_of_size_and_file_are_refused(tmp_path: Path) -> None:
 
 
 def test_there_is_always_a_limit() -> None:
-    assert RunChoice().duration_s == 10
-    assert RunChoice(messages=5).duration_s is None
-    assert RunChoice(duration=60).duration_s == 60
-    assert RunChoice(messages=5, duration=60).duration_s == 60
+    assert MeasureChoice().duration_s == 10
+    assert MeasureChoice(messages=5).duration_s is None
+    assert MeasureChoice(duration=60).duration_s == 60
+    assert MeasureChoice(messages=5, duration=60).duration_s == 60
 
 
 def test_idle_time_has_a_limit_unless_the_whole_run_has_one() -> None:
@@ -94,7 +94,7 @@ def test_idle_time_has_a_limit_unless_the_whole_run_has_one() -> None:
 
 def test_interval_of_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="above zero"):
-        validate_output(_env(), RunChoice(interval=0), compat07=False)
+        validate_output(_env(), MeasureChoice(interval=0), compat07=False)
 
 
 def test_options_go_before_properties() -> None:
@@ -113,4 +113,4 @@ def test_codec_may_be_a_number_as_in_07() -> None:
 )
 def test_compat07_does_not_go_with_another_form(settings: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="--compat07"):
-        validate_output(_env(**settings), RunChoice(), compat07=True)
+        validate_output(_env(**settings), MeasureChoice(), compat07=True)

@@ -12,15 +12,15 @@ from broker.spark.reading.report import Cause, Omission, report_omissions
 from broker.topic import TopicPartition
 from pylogctl.cli.environment import Environment
 from pylogctl.pipeline.options import SparkChoice
-from pylogctl.pipeline.reading import Reading, reporting, warn_of_omissions
+from pylogctl.pipeline.reading import PlannedReading, reporting, warn_of_omissions
 from tests.unit.pylogctl.cli.test_failures import env as env
 from tests.unit.pylogctl.cli.test_failures import stderr as stderr
 
 PARTITION = TopicPartition("events", 0, 0)
 
 
-def reading(crc: Crc = Crc.FAIL) -> Reading:
-    return Reading(ReadOptions(Where(), crc=crc), ReadPlan((), (), ()))
+def reading(crc: Crc = Crc.FAIL) -> PlannedReading:
+    return PlannedReading(ReadOptions(Where(), crc=crc), ReadPlan((), (), ()))
 
 
 def test_omissions_when_a_signal_ends_the_command_then_are_told_once(

@@ -16,12 +16,12 @@ from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 from pylogctl.format.framing import Framing, Shape
 from pylogctl.format.framing_reader import ChunkReader, Framed, Refuse, read_messages
-from pylogctl.produce.batcher import Batcher, Limits, Lines, Message, Refusals
+from pylogctl.produce.batcher import Batcher, BatchLimits, Lines, Refusals, UnsentMessage
 from pylogctl.produce.input_reader import STDIN, Idle, InputReader, InputStopped
-from pylogctl.produce.sender import Batch, Sender
+from pylogctl.produce.sender import MessageBatch, Sender
 
 T = TopicPartition("t", 0, 0)
-LIMITS = Limits(message_bytes=1 << 20, batch_messages=3, batch_bytes=1 << 20, linger_s=60)
+LIMITS = BatchLimits(message_bytes=1 << 20, batch_messages=3, batch_bytes=1 << 20, linger_s=60)
 
 
 class Collector(Producer):
@@ -90,7 +90,7 @@ class Chunks(InputReader):
         return chunk
 
 
-def refused(batch: Batch, error: BrokerError) -> None:
+def refused(batch: MessageBatch, error: BrokerError) -> None:
     raise AssertionError("no batch is refused")
 
 
@@ -109,15 +109,15 @@ class Framings:
         limit = self._message_bytes
         return read_messages(stream, self._framing, max_message_bytes=limit, refuse=refuse)
 
-    def message_of(self, framed: Framed, number: int) -> Message | None:
-        return Message(T, framed.payload)
+    def message_of(self, framed: Framed, number: int) -> UnsentMessage | None:
+        return UnsentMessage(T, framed.payload)
 
 
 def text_batcher(
     sink: Collector,
     delimiter: bytes = b"\n",
     *,
-    limits: Limits = LIMITS,
+    limits: BatchLimits = LIMITS,
     quota: int | None = None,
     refusals: Refusals | None = None,
     accepted: Callable[[bytes], None] | None = None,
@@ -136,7 +136,7 @@ def message_batcher(
     sink: Collector,
     framing: Framing,
     *,
-    limits: Limits = LIMITS,
+    limits: BatchLimits = LIMITS,
     quota: int | None = None,
     refusals: Refusals | None = None,
 ) -> Batcher:
@@ -179,7 +179,7 @@ def test_text_batcher_given_any_chunks_sends_the_pieces_in_order(
     quota: int | None,
 ) -> None:
     delimiter, data, sizes, is_idle = given_input
-    limits = Limits(1 << 20, batch_messages, batch_bytes, 0.0)
+    limits = BatchLimits(1 << 20, batch_messages, batch_bytes, 0.0)
     sink = Collector()
     batcher = text_batcher(sink, delimiter, limits=limits, quota=quota)
     batcher.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
@@ -197,7 +197,7 @@ def test_batcher_given_lines_above_the_limit_leaves_just_those_out(
     delimiter, data, sizes, is_idle = given_input
     told: list[str] = []
     sink = Collector()
-    limits = Limits(limit, 3, 1000, 0.0)
+    limits = BatchLimits(limit, 3, 1000, 0.0)
     refusals = Refusals(skips=True, tell=told.append)
     if by_message:
         framing = Framing(Shape.DELIMITED, delimiter)
@@ -322,7 +322,7 @@ def test_message_batcher_given_any_chunks_sends_the_pieces_in_order(
     quota: int | None,
 ) -> None:
     delimiter, data, sizes, is_idle = given_input
-    limits = Limits(1 << 20, batch_messages, batch_bytes, 0.0)
+    limits = BatchLimits(1 << 20, batch_messages, batch_bytes, 0.0)
     sink = Collector()
     batcher = message_batcher(sink, Framing(Shape.DELIMITED, delimiter), limits=limits, quota=quota)
     batcher.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))

@@ -26,7 +26,7 @@ from broker.units import Pacer, Rate
 from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 from pylogctl.cli.process import StopRequest
 from pylogctl.produce.broker_loss import FAIL, BrokerWaits, LossRule, parse_loss_rule
-from pylogctl.produce.sender import Batch, Confirmed, Sender
+from pylogctl.produce.sender import Confirmed, MessageBatch, Sender
 from tests.doubles import FakeClock
 
 HERE, THERE = TopicPartition("t", 0, 0), TopicPartition("t", 1, 0)
@@ -81,8 +81,8 @@ class Window:
         raise self.readable_error
 
 
-def batch(first: int, *payloads: bytes, partition: TopicPartition = HERE) -> Batch:
-    return Batch(partition, encode(payloads), range(first, first + len(payloads)))
+def batch(first: int, *payloads: bytes, partition: TopicPartition = HERE) -> MessageBatch:
+    return MessageBatch(partition, encode(payloads), range(first, first + len(payloads)))
 
 
 def make_sender(sink: Window, **settings: object) -> Sender:
@@ -90,7 +90,7 @@ def make_sender(sink: Window, **settings: object) -> Sender:
     return Sender(sink, **(defaults | settings))  # type: ignore[arg-type]  # settings by name
 
 
-def _refuse(refused: Batch, error: BrokerError) -> None:
+def _refuse(refused: MessageBatch, error: BrokerError) -> None:
     raise error
 
 
@@ -289,7 +289,7 @@ def test_sender_when_the_disk_is_full_ends_with_a_remote_error() -> None:
 
 
 def test_sender_when_a_set_is_refused_tells_and_goes_on() -> None:
-    refused: list[Batch] = []
+    refused: list[MessageBatch] = []
     sink = Window()
     sender = make_sender(sink, refused=lambda one, error: refused.append(one))
     sender.send(batch(1, b"x"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pylogctl.top.keys import Action, Choices, KeyReader
-from pylogctl.top.views import Place
+from pylogctl.top.views import ViewPlace
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -37,7 +37,7 @@ def test_reader_when_nothing_follows_an_escape_then_it_is_esc() -> None:
 
 
 def pressed(*keys: str, choices: Choices | None = None) -> Choices:
-    choices = choices or Choices([Place("topics", sort="-bytes_in")])
+    choices = choices or Choices([ViewPlace("topics", sort="-bytes_in")])
     for key in keys:
         choices.press(key, NAMES, 2)
     return choices
@@ -82,7 +82,7 @@ def test_enter_when_pressed_then_goes_into_the_row_and_esc_back_to_it() -> None:
 
 def test_views_when_left_then_are_found_as_they_were() -> None:
     choices = pressed("/", "x", "enter", "R", "g", "t")
-    assert choices.place == Place("topics", sort="bytes_in", filter="x")
+    assert choices.place == ViewPlace("topics", sort="bytes_in", filter="x")
 
 
 def test_filter_when_typed_then_holds_after_enter_and_not_after_esc() -> None:
@@ -103,7 +103,7 @@ def test_filter_when_no_regular_expression_then_says_so_and_keeps_the_old_one() 
 def test_sort_when_moved_then_takes_the_column_beside() -> None:
     assert pressed(">").place.sort == "-bytes_out"
     assert pressed("<", "R").place.sort == "messages_in"
-    assert pressed(">", choices=Choices([Place("overview")])).place.sort == "broker"
+    assert pressed(">", choices=Choices([ViewPlace("overview")])).place.sort == "broker"
 
 
 def test_interval_when_changed_then_stays_between_half_a_second_and_a_minute() -> None:

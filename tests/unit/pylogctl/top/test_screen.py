@@ -14,8 +14,8 @@ from rich.cells import cell_len
 
 from pylogctl.top.keys import Choices
 from pylogctl.top.screen import Size, Style, screen
-from pylogctl.top.state import State
-from pylogctl.top.views import VIEWS, Place
+from pylogctl.top.state import TopState
+from pylogctl.top.views import VIEWS, ViewPlace
 from tests.support.command_line import REPOSITORY
 from tests.unit.pylogctl.top.top_state import now, watched
 
@@ -32,8 +32,10 @@ PLAIN = Style()
 LOOK = 4  # the last one of `watched`
 
 
-def drawn(view: str, size: Size, style: Style = PLAIN, *, state: State | None = None) -> list[str]:
-    place = Place(view, TARGETS.get(view, ""), VIEWS[view].sort)
+def drawn(
+    view: str, size: Size, style: Style = PLAIN, *, state: TopState | None = None
+) -> list[str]:
+    place = ViewPlace(view, TARGETS.get(view, ""), VIEWS[view].sort)
     return screen(state or watched(), Choices([place]), size, now(LOOK), style, name="dev")
 
 
@@ -87,7 +89,7 @@ def test_screen_without_unicode_then_all_of_it_is_ascii() -> None:
 
 def test_screen_when_rows_do_not_fit_then_the_selected_one_is_among_those_shown() -> None:
     size = Size(80, 9)
-    place = Place("topics", selected="注文", sort="topic")
+    place = ViewPlace("topics", selected="注文", sort="topic")
     lines = screen(watched(), Choices([place]), size, now(LOOK), PLAIN)
     assert any(line.startswith(">注文") for line in lines)
     assert lines[-2].startswith("2-4 of 4")

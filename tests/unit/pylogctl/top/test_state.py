@@ -8,8 +8,8 @@ from broker.protocol.extension_requests import StatusParts
 from broker.topic import TopicPartition
 from pylogctl.top.keys import Choices
 from pylogctl.top.screen import Size, Style, screen
-from pylogctl.top.state import BrokerState, State, Times
-from pylogctl.top.views import VIEWS, Place, lines_of
+from pylogctl.top.state import BrokerState, Times, TopState
+from pylogctl.top.views import VIEWS, ViewPlace, lines_of
 from tests.unit.pylogctl.top.top_state import (
     BROKERS,
     START_MS,
@@ -31,7 +31,7 @@ def test_rate_when_there_were_two_looks_then_is_their_difference_by_their_time()
 
 
 def test_rate_when_a_look_lacks_its_part_then_is_unknown() -> None:
-    state = State()
+    state = TopState()
     state.take(answer(1, 1)._replace(parts=StatusParts.REPLICAS), START_MS)
     state.take(answer(1, 2), START_MS)
     assert state.brokers[1].rate("KafkaServer", "CpuSeconds", METRICS) is None
@@ -46,7 +46,7 @@ def test_rate_when_the_broker_was_started_again_then_is_unknown() -> None:
 
 
 def test_rate_when_a_topic_is_new_since_the_last_look_then_is_counted_from_nothing() -> None:
-    state = State()
+    state = TopState()
     first = answer(1, 1)
     metrics = {k: v for k, v in first.document["metrics"].items() if "orders" not in k}
     state.take(first._replace(document={**first.document, "metrics": metrics}), START_MS)
@@ -65,9 +65,9 @@ def test_broker_when_silent_then_keeps_its_values_and_has_no_rates() -> None:
 
 
 def test_broker_when_it_never_answered_then_is_down() -> None:
-    state = State()
+    state = TopState()
     state.take(failure(1, 1), START_MS)
-    (line,) = lines_of(state, Place("brokers"), now(3))
+    (line,) = lines_of(state, ViewPlace("brokers"), now(3))
     assert line.is_silent
     assert line.row.by_column()["state"] == "DOWN"
     assert line.row.by_column()["age"] == 4.0
@@ -85,7 +85,7 @@ def test_changes_of_a_partition_when_its_leader_is_lost_then_are_told_below_its_
     state = watched(silent=(3,))
     (change,) = state.changes[TopicPartition("orders", 3, 0)]
     assert change.text == "led by 1, before 3; in sync 1, before 1,3"
-    choices = Choices([Place("replicas", "orders/3-0")])
+    choices = Choices([ViewPlace("replicas", "orders/3-0")])
     lines = screen(state, choices, Size(80, 24), now(4), Style())
     assert lines[-3].endswith(change.text)
 
@@ -93,20 +93,20 @@ def test_changes_of_a_partition_when_its_leader_is_lost_then_are_told_below_its_
 def test_copy_when_further_answers_come_then_stays_as_it_was() -> None:
     state = watched(silent=())
     frozen = state.copy()
-    before = lines_of(frozen, Place("topics"), now(2))
+    before = lines_of(frozen, ViewPlace("topics"), now(2))
     state.take(answer(1, 3), START_MS)
     state.end_look(START_MS)
-    after = lines_of(frozen, Place("topics"), now(2))
+    after = lines_of(frozen, ViewPlace("topics"), now(2))
     assert [one.row.by_column() for one in after] == [one.row.by_column() for one in before]
     assert [one.trend for one in after] == [one.trend for one in before]
 
 
-def lags(state: State) -> list[int | None] | None:
+def lags(state: TopState) -> list[int | None] | None:
     return None if state.groups is None else [one.lag_bytes for one in state.groups]
 
 
 def test_groups_when_ends_are_older_than_their_offsets_then_wait_for_the_next_look() -> None:
-    state = State()
+    state = TopState()
     for broker in BROKERS:
         state.take(answer(broker, 1, cluster=metadata()), START_MS)
     state.take(groups(2), START_MS)
@@ -121,7 +121,7 @@ def test_groups_when_ends_are_older_than_their_offsets_then_wait_for_the_next_lo
 
 
 def test_groups_when_only_logs_of_a_topic_were_asked_for_then_wait() -> None:
-    state = State()
+    state = TopState()
     for broker in BROKERS:
         state.take(answer(broker, 1, cluster=metadata()), START_MS)
     state.take(groups(2), START_MS)
@@ -132,7 +132,7 @@ def test_groups_when_only_logs_of_a_topic_were_asked_for_then_wait() -> None:
 
 
 def test_interval_when_brokers_have_many_partitions_then_is_longer_for_figures_of_each() -> None:
-    state = State()
+    state = TopState()
     found = answer(1, 1)
     state.take(found._replace(document={**found.document, "partitions": 1000}), START_MS)
     assert state.least_interval_s(VIEWS["overview"].parts) == pytest.approx(2.5)
@@ -155,8 +155,8 @@ def test_quantile_is_within_its_bucket(
 
 
 def test_broker_of_07_then_only_its_address_is_known() -> None:
-    state = State()
+    state = TopState()
     state.brokers[0] = BrokerState(answer(1, 1)._replace(document=None))
-    (line,) = lines_of(state, Place("brokers"), now(1))
+    (line,) = lines_of(state, ViewPlace("brokers"), now(1))
     assert line.row.by_column()["state"] == "running (0.7)"
     assert line.row.by_column()["bytes_in"] is None

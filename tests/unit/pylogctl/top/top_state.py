@@ -14,7 +14,7 @@ from broker.protocol.responses import (
     TopicMetadata,
 )
 from broker.topic import TopicPartition
-from pylogctl.top.state import BrokerAnswer, GroupsAnswer, State
+from pylogctl.top.state import BrokerAnswer, GroupsAnswer, TopState
 from pylogctl.top.views import Moment
 
 START_MS = 1_795_701_731_000  # 14:02:11 in UTC
@@ -199,9 +199,9 @@ def now(look: int) -> Moment:
     return Moment(START_MS + round(1000 * LOOK_S * look), LOOK_S * look)
 
 
-def watched(*, silent: tuple[int, ...] = (3,), looks: int = 2) -> State:
+def watched(*, silent: tuple[int, ...] = (3,), looks: int = 2) -> TopState:
     """What is known after some looks; brokers that are `silent` did not answer the last two."""
-    state = State(has_zookeeper=True)
+    state = TopState(has_zookeeper=True)
     for look in range(1, looks + 1):
         for broker in BROKERS:
             cluster = metadata() if look == 1 else None
