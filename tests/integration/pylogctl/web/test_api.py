@@ -201,7 +201,7 @@ def test_messages_when_the_client_has_gone_then_reading_ends(
         raise ProblemError(500, "nobody sees it")
 
     monkeypatch.setattr(messages, "read_page", read_long)
-    monkeypatch.setattr(messages, "Budget", lambda: PageBudget(seconds=3600))
+    monkeypatch.setattr(messages, "PageBudget", lambda: PageBudget(seconds=3600))
     address = urlsplit(site.url)
     with socket.create_connection((address.hostname, address.port), 60) as client:
         head = f"GET {API}/topics/orders/messages HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n"
