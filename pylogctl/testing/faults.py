@@ -32,7 +32,7 @@ class Faults(LoopbackServer):
         self._bytes_left: int | None = None  # of responses, until the connection is cut
         self.address: str = f"127.0.0.1:{self.port}"
         try:
-            self.broker = Broker({**(settings or {}), "advertised.port": str(self.port)})
+            self.broker: Broker = Broker({**(settings or {}), "advertised.port": str(self.port)})
         except BaseException:
             self._listener.close()
             raise
