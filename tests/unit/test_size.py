@@ -36,7 +36,7 @@ BUDGET: dict[str, int] = {
     "broker/protocol": 3017,
     "broker/replication": 731,
     "broker/security": 1274,
-    "broker/server": 11549,
+    "broker/server": 11557,
     "broker/spark": 5422,
     "broker/tools": 1295,
     "broker/zk": 3845,

@@ -16,6 +16,8 @@ failure_delays.py   the wait after a failed login: longer for each failure of a 
                     address
 fetch.py            every read of a log: 0.7's fetch, multifetch and offsets, and our reads that
                     can wait
+filtered_read.py    filtered reads: they wait for messages as any read, then for the search of a
+                    pattern in them
 forwarder.py        requests of 0.7 on their way to the leader of a partition whose home this
                     broker is
 freed_memory.py     returns freed memory to the system

@@ -1,9 +1,8 @@
 """Every read of a log: 0.7's fetch, multifetch and offsets, and our reads that can wait.
 
 Messages go from the page cache to the socket: a response holds slices of segment files. Two kinds
-of read have their messages in memory. A filtered read (`pattern_filter`): its response always says
-how far the search came, so that a reader makes progress through a log without any message it wants.
-And a read of 0.7 at a home broker without a replica: the leader is asked (`forwarder`).
+of read have their messages in memory: filtered reads (`filtered_read`), and a read of 0.7 at a home
+broker without a replica, for which the leader is asked (`forwarder`).
 """
 
 from __future__ import annotations
@@ -18,34 +17,28 @@ from broker import errors
 from broker.log.log import Log
 from broker.log.log_parts import Listeners
 from broker.log.segment import FileSlice
-from broker.patterns import PayloadTest
 from broker.protocol import requests, responses
 from broker.protocol.client_requests import (
     AnyReplicaReadRequest,
-    FilteredReadRequest,
     ListSegmentsRequest,
     PartitionPosition,
     ReadRequest,
     SessionReadRequest,
 )
-from broker.protocol.primitives import INT32, INT64, Buffer
+from broker.protocol.primitives import INT64
 from broker.server.cluster.storage_faults import unreadable
 from broker.server.requests import broker_parts, forwarder, purgatory, read_sessions
 from broker.server.requests.judge import RequestContext, Rights
 from broker.server.requests.metrics import ProcessorMetrics
-from broker.server.requests.pattern_filter import KEPT_BYTES, Search
 from broker.server.requests.read_loop import ENOUGH, is_enough, read_parts
 from broker.topic import TopicPartition, validate_topic_name
 
-SEARCH_DEADLINE_S = 20.0
-"""How long a search may take, with the searches queued before it."""
 FORWARD_DEADLINE_S = 20.0
 """How long a fetch may take that is read at the leader."""
 _MAX_RESPONSE_BYTES = (1 << 31) - 1
 """The largest size field of a response."""
 _MOST_READ_BYTES = 1 << 30
 """Message sets in one response to a read; with the headers of all parts it fits a size field."""
-_WHOLE_SEGMENT = (1 << 63) - 1
 _POSITION_BYTES = 200
 """Memory of one position of a delayed read."""
 _FETCH_HEADER_BYTES = len(responses.encode_fetch_header(errors.NO_ERROR, 0))
@@ -307,7 +300,7 @@ class FetchHandler:
         if request.max_wait_ms <= 0 or self.is_enough(request, found):
             return purgatory.Response(*self.read_parts(request, context, found))
         expected_bytes = len(found) * _POSITION_BYTES
-        return _DelayedRead(self, request, context, watched(found), expected_bytes)
+        return DelayedRead(self, request, context, watched(found), expected_bytes)
 
     def read_in_session(
         self, request: SessionReadRequest, context: RequestContext
@@ -499,7 +492,7 @@ class FetchHandler:
         if code != errors.NO_ERROR:
             self.note_refused(code)
         # After the read: the high watermark in the response must not be below what was read.
-        high_watermark = _high_watermark(log, error)
+        high_watermark = high_watermark_of(log, error)
         part = responses.ReadPart(partition, code, high_watermark, log.log_start_offset)
         if messages is None:
             return responses.encode_read_part_header(part, 0), None
@@ -507,7 +500,7 @@ class FetchHandler:
         return responses.encode_read_part_header(part, messages.length), messages
 
 
-def _high_watermark(log: Log | MissingLog, error: errors.ServerError | None) -> int:
+def high_watermark_of(log: Log | MissingLog, error: errors.ServerError | None) -> int:
     """Return a log's high watermark; where messages were lost, the offset of the next one."""
     return error.next_offset if isinstance(error, errors.LostOffsetsError) else log.high_watermark
 
@@ -554,7 +547,7 @@ def _code_for_07(error: errors.ServerError, *, is_multifetch: bool) -> int:
     return error.code if error.code in (1, 3) else errors.UnknownServerError.code
 
 
-class _DelayedRead(purgatory.DelayedResponse):
+class DelayedRead(purgatory.DelayedResponse):
     """The response to a read that waits until enough is readable."""
 
     __slots__ = ("_context", "_handler", "_request")
@@ -595,125 +588,3 @@ class _DelayedRead(purgatory.DelayedResponse):
             if logs == self.logs:
                 return None
             self.watch_instead(logs)  # a log was created, or is another one
-
-
-class FilteredRead(_DelayedRead):
-    """The response to a filtered read: waits for messages as any read, then for the search."""
-
-    __slots__ = ("_compiled", "_searched", "_turn_of", "_wait_until_s")
-
-    def __init__(
-        self, handler: FetchHandler, request: FilteredReadRequest, context: RequestContext
-    ) -> None:
-        # The entries found are held in memory: pipelined requests must not add them up.
-        kept_bytes = min(max(0, request.read.max_bytes), KEPT_BYTES)
-        super().__init__(handler, request.read, context, [], kept_bytes)
-        self._turn_of = context.client.turn_of
-        self._wait_until_s = self.deadline_s  # for messages
-        self._searched: list[tuple[Found, Search | None]] = []
-        # before any wait: an invalid pattern is refused at once, not only when messages come
-        pattern_filter = handler.broker.pattern_filter
-        self._compiled = pattern_filter.compile(request.payload_filter, self._turn_of)
-        self._compiled.add_done_callback(lambda _: handler.wake(self))
-
-    def forget(self) -> None:
-        """Stop watching, and cancel the search for a client that is gone."""
-        super().forget()
-        self._compiled.cancel()
-        self._searched = []  # a cycle of references would keep the entries found in memory
-
-    def _try(self, is_last: bool) -> list[purgatory.Part] | None:
-        now_s = self._handler.broker.clock.monotonic_s()
-        if self.work is None and self._compiled.done():
-            try:
-                is_wanted = self._compiled.result()
-            except errors.InvalidPatternError as error:
-                return self._refused(error)
-            except errors.ConfigError as error:  # there is no RE2
-                return self._refused(errors.InvalidPatternError(f"of the broker: {error}"))
-            found = self._find(is_last or now_s >= self._wait_until_s)
-            return None if found is None else self._start(found, is_wanted)
-        if self.work is not None and self.work.done():
-            self.work.result()
-            self._searched = [self._judged_again(*one) for one in self._searched]
-            return self._parts()
-        if not is_last or now_s < self.deadline_s:
-            return None  # or the broker stops: the client asks again when it is back
-        if self.work is None and self.deadline_s == self._wait_until_s:
-            self.deadline_s = now_s + SEARCH_DEADLINE_S  # for the turn in which to compile
-            return None
-        text = f"{SEARCH_DEADLINE_S:g} s were not enough for this search and those before it"
-        return self._refused(errors.RequestTimedOutError(text))
-
-    def _refused(self, error: errors.ServerError) -> list[purgatory.Part]:
-        self._handler.note_refused(error.code)
-        correlation_id = self._context.header.correlation_id
-        return [responses.encode_extension_error(correlation_id, error.code, str(error))]
-
-    def _start(self, found: list[Found], is_wanted: PayloadTest) -> list[purgatory.Part] | None:
-        """Start the search of the readable messages; return the response if there are none."""
-        handler = self._handler
-        self._searched = [self._search_of(one) for one in found]
-        searches = [search for _, search in self._searched if search is not None]
-        if not searches:
-            return self._parts()
-        self.deadline_s = handler.broker.clock.monotonic_s() + SEARCH_DEADLINE_S
-        self.work = handler.broker.pattern_filter.submit(
-            searches, is_wanted, self._request.max_bytes, self._turn_of
-        )
-        self.work.add_done_callback(lambda _: handler.wake(self))
-        return None
-
-    def _judged_again(self, found: Found, search: Search | None) -> tuple[Found, Search | None]:
-        """Return what was found, or the refusal if the right to it was taken away meanwhile."""
-        topic = found.position.partition.topic
-        rights = self._context.rights
-        if rights is None or (refusal := rights.refusal(topic)) is None:
-            return found, search
-        return Found(found.position, None, error=refusal), None
-
-    def _search_of(self, found: Found) -> tuple[Found, Search | None]:
-        position, log, _, _ = found
-        if log is None:
-            return found, None
-        try:
-            messages = self._handler.read_log(log, position.offset, _WHOLE_SEGMENT)
-        except errors.NotLeaderError as error:
-            return Found(position, None, error=error), None
-        except errors.ServerError as error:
-            return Found(position, log, error=error), None
-        if not messages or position.max_bytes <= 0:
-            return found, None
-        return found, Search(log.partition, messages, position.offset, position.max_bytes)
-
-    def _parts(self) -> list[purgatory.Part]:
-        body: list[Buffer] = [INT32.pack(len(self._searched))]
-        for one in self._searched:
-            body += self._encode(*one)
-        return [self._context.frame(b"".join(body))]
-
-    def _encode(self, found: Found, search: Search | None) -> list[bytes]:
-        position, log, _, error = found
-        topics = self._handler.metrics.topics
-        if search is not None:
-            error = search.error
-            counters = topics[position.partition.topic]
-            counters.bytes_out += search.kept_bytes
-            counters.messages_filtered_out += search.left_out_count
-        if error is not None:
-            self._handler.note_refused(error.code)
-        if log is not None and error is not None:
-            topics[position.partition.topic].failed_fetch += 1
-        part = responses.FilteredPart(
-            partition=position.partition,
-            error=errors.NO_ERROR if error is None else error.code,
-            # After the search: the high watermark must not be below what was searched.
-            high_watermark=0 if log is None else _high_watermark(log, error),
-            log_start_offset=0 if log is None else log.log_start_offset,
-            next_offset=position.offset if search is None else search.next_offset,
-            text="" if error is None else str(error),
-            runs=(),
-        )
-        if search is None:
-            return [responses.encode_filtered_part_header(part, 0)]
-        return [responses.encode_filtered_part_header(part, search.run_count), *search.runs]

@@ -35,7 +35,8 @@ from broker.security.cluster_keys import CLUSTER_PROOF
 from broker.server.requests import authentication, broker_parts, creation_limits, failure_delays
 from broker.server.requests.admin import AdminHandler, request_name
 from broker.server.requests.client import ConnectedClient
-from broker.server.requests.fetch import FetchHandler, FilteredRead
+from broker.server.requests.fetch import FetchHandler
+from broker.server.requests.filtered_read import FilteredRead
 from broker.server.requests.judge import LIMITED, NEEDS, RequestContext, Rights
 from broker.server.requests.metrics import ProcessorMetrics, request_group
 from broker.server.requests.outcomes import CloseConnection, Offload, Outcome, Work, YieldTurn

@@ -31,7 +31,7 @@ from broker.protocol.requests import RequestType
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker
 from broker.server.requests import admin
-from broker.server.requests.fetch import FilteredRead
+from broker.server.requests.filtered_read import FilteredRead
 from broker.topic import TopicPartition
 from broker.zk.session import Session
 from tests.support.waiting import wait_until

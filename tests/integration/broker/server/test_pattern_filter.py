@@ -23,7 +23,7 @@ from broker.protocol.codec import encode
 from broker.protocol.message_set import FilteredEntries, filter_entries
 from broker.protocol.responses import FilteredPart, decode_filtered_read_response
 from broker.server.broker import Broker
-from broker.server.requests import fetch, pattern_filter
+from broker.server.requests import filtered_read, pattern_filter
 from broker.server.requests.pattern_filter import Turns
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, filtered_request
@@ -87,7 +87,7 @@ def test_search_when_its_turn_does_not_come_in_time_then_the_reader_hears_of_it(
     monkeypatch.setattr(pattern_filter, "filter_entries", wait_and_filter)
     slow.send_extension(filtered_request("events", 0, b"yes"))
     assert begun.wait(DEADLINE_S)
-    monkeypatch.setattr(fetch, "SEARCH_DEADLINE_S", 0.05)
+    monkeypatch.setattr(filtered_read, "SEARCH_DEADLINE_S", 0.05)
 
     late.send_extension(filtered_request("events", 0, b"yes"))
 
