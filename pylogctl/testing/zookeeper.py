@@ -167,13 +167,13 @@ class MemoryZooKeeper(LoopbackServer):
         elif kind == _CHECK:
             self._tree.find(path, request.number())
         else:
-            raise Refused(RefusedRequest.UNKNOWN_REQUEST)
+            raise Refused(RefusalCode.UNKNOWN_REQUEST)
         return b""
 
     def _transact(self, session: _Session, request: _Reader) -> bytes:
         """Make all changes of a transaction or none; return the body of its response."""
         parts: list[bytes] = []
-        failure: RefusedRequest | None = None
+        failure: RefusalCode | None = None
         while not (header := request.take(_MULTI))[1]:
             kind = header[0]
             try:
@@ -184,7 +184,7 @@ class MemoryZooKeeper(LoopbackServer):
             parts.append(_MULTI.pack(kind, False, 0) + body)
         if failure is not None:
             self._tree.roll_back()
-            codes = [RefusedRequest.ROLLED_BACK] * len(parts) + [failure]
+            codes = [RefusalCode.ROLLED_BACK] * len(parts) + [failure]
             parts = [_MULTI.pack(-1, False, code) + _INT.pack(code) for code in codes]
         return b"".join(parts) + _MULTI.pack(-1, True, -1)
 
@@ -252,7 +252,7 @@ _STAT = struct.Struct(">qqqqiiiqiiq")
 _ANY_VERSION = -1
 
 
-class RefusedRequest(IntEnum):
+class RefusalCode(IntEnum):
     """Why a request is refused; ZooKeeper's codes."""
 
     ROLLED_BACK = 0
@@ -267,7 +267,7 @@ class RefusedRequest(IntEnum):
 class Refused(Exception):  # noqa: N818  # not an error of the double, but an answer
     """A request that does not fit."""
 
-    def __init__(self, refusal: RefusedRequest) -> None:
+    def __init__(self, refusal: RefusalCode) -> None:
         super().__init__(refusal.name)
         self.refusal = refusal
 
@@ -331,9 +331,9 @@ class NodeTree:
         """Return a node of a version."""
         node = self._nodes.get(path)
         if node is None:
-            raise Refused(RefusedRequest.NO_NODE)
+            raise Refused(RefusalCode.NO_NODE)
         if version not in (_ANY_VERSION, node.version):
-            raise Refused(RefusedRequest.BAD_VERSION)
+            raise Refused(RefusalCode.BAD_VERSION)
         return node
 
     def owned_by(self, session_id: int) -> list[str]:
@@ -345,12 +345,12 @@ class NodeTree:
         parent_path, name = _split(path)
         parent = self.find(parent_path)
         if parent.owner:
-            raise Refused(RefusedRequest.NO_CHILDREN_FOR_EPHEMERALS)
+            raise Refused(RefusalCode.NO_CHILDREN_FOR_EPHEMERALS)
         if is_sequential:
             name = f"{name}{parent.child_version:010}"
             path = f"{parent_path.rstrip('/')}/{name}"
         if path in self._nodes:
-            raise Refused(RefusedRequest.NODE_EXISTS)
+            raise Refused(RefusalCode.NODE_EXISTS)
         self._nodes[path] = TreeNode(value, owner, self.change_id + 1)
         self._undo.append(lambda: self._nodes.__delitem__(path))
         self._note_child(parent)
@@ -374,7 +374,7 @@ class NodeTree:
         """Delete a node without children."""
         node = self.find(path, version)
         if node.names:
-            raise Refused(RefusedRequest.NOT_EMPTY)
+            raise Refused(RefusalCode.NOT_EMPTY)
         parent_path, name = _split(path)
         parent = self.find(parent_path)
         del self._nodes[path]
