@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker.errors import ConfigError
 from broker.spark.runtime.interruption import finished, make_interruptible
@@ -52,7 +52,8 @@ DEFAULT_MASTER = "local[*,4]"
 _END_S = 20.0
 _LOG_NAME = re.compile(r"pylogctl-spark-([0-9]+)\.log", re.ASCII)
 _LOG_KEPT_S = 86_400
-_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # for failed queries
+_ACCUMULATORS = "AccumulatorServer"
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", _ACCUMULATORS)
 
 _LOG4J = """\
 rootLogger.level = warn
@@ -174,7 +175,7 @@ def _start(
         cleanup.callback(_end_jvm, gateway)
         before = signal.getsignal(signal.SIGINT)
         try:
-            SparkContext(conf=conf, gateway=gateway)
+            context = SparkContext(conf=conf, gateway=gateway)
         finally:  # PySpark installs a handler that calls the JVM, which may be busy
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGINT, before)
@@ -183,9 +184,16 @@ def _start(
             f"Spark does not start with Java {java.version} ({java.executable}); "
             f"its log is {log_path}"
         ) from error
+    context._accumulatorServer.handle_error = _log_broken_connection  # type: ignore[method-assign]
     spark = SparkSession.builder.getOrCreate()
     cleanup.callback(_stop, spark)
     return spark
+
+
+def _log_broken_connection(request: Any, client_address: Any) -> None:
+    """Log the exception being handled, by which a connection of the JVM for accumulators broke."""
+    logger = logging.getLogger(_ACCUMULATORS)
+    logger.error("connection of %s broke", client_address, exc_info=sys.exc_info())
 
 
 def _stop(spark: SparkSession) -> None:
@@ -201,8 +209,8 @@ def _stop(spark: SparkSession) -> None:
 def _failures_logged(log_path: Path) -> Iterator[None]:
     """Redirect the logs of PySpark and Py4J to the file until the block ends.
 
-    PySpark would log failed queries to standard error in addition to raising exceptions, and Py4J
-    the call that Ctrl-C interrupts.
+    PySpark would log failed queries to standard error in addition to raising exceptions, and its
+    server of accumulators that a JVM which is ended hangs up; Py4J the call that Ctrl-C interrupts.
     """
     from pyspark.logger import PySparkLogger
 

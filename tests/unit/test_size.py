@@ -37,7 +37,7 @@ BUDGET: dict[str, int] = {
     "broker/replication": 731,
     "broker/security": 1274,
     "broker/server": 11557,
-    "broker/spark": 5422,
+    "broker/spark": 5427,
     "broker/tools": 1295,
     "broker/zk": 3845,
     "pylogctl": 443,

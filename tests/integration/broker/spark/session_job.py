@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
+from typing import cast
 
 from broker.spark.session import SessionSettings, open_session
 from tests.support.spark_session import SETTINGS
@@ -19,6 +21,11 @@ def main(path: str) -> None:
         assert jvm is not None
         java = jvm.System.getProperty("java.version")
         pid = jvm.ProcessHandle.current().pid()
+        address = spark.sparkContext._accumulatorServer.server_address
+        with socket.create_connection(cast("tuple[str, int]", address)) as cut_off:
+            cut_off.sendall(b"the half of a tok")  # as a JVM that is killed
+            cut_off.shutdown(socket.SHUT_WR)
+            cut_off.recv(1)  # the server has closed it
     print(json.dumps({"count": count, "java": java, "pid": pid}))
 
 
