@@ -258,10 +258,10 @@ def test_pipe_when_told_not_to_wait_for_followers_and_the_leader_dies_then_says_
         wait_until(lambda: cluster.log_bytes(leader, partition)[1], "the first line")
         cluster.await_equal_logs(partition)
 
-        def both_wait() -> bool:
-            return bool(metrics(cluster, leader)["Purgatory"]["FollowerReadWaiting"] == 2)
+        def reads_wait(count: int) -> bool:
+            return bool(metrics(cluster, leader)["Purgatory"]["FollowerReadWaiting"] == count)
 
-        wait_until(both_wait, "the reads of both followers")
+        wait_until(partial(reads_wait, 2), "the reads of both followers")
         followers = [one for one in (0, 1, 2) if one != leader]
         for broker_id in followers:
             cluster.freeze(broker_id)
@@ -269,6 +269,8 @@ def test_pipe_when_told_not_to_wait_for_followers_and_the_leader_dies_then_says_
             feed(process, b"%d\n" % number)
             size = 11 * (number + 1)
             wait_until(partial(has_written, cluster, leader, partition, size), "the line")
+            # a response that is made later would have both lines
+            wait_until(partial(reads_wait, 0), "the responses to the followers")
         # so that followers read what is in their sockets before one of them leads
         cluster.kill(leader, session_lives_on=True)
         for broker_id in followers:

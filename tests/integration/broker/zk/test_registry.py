@@ -174,6 +174,7 @@ def test_register_broker_when_same_broker_restarts_then_replaces_its_old_node(
     other.register_broker(3, "h", 9092, creator=CREATOR)
     other.register_topic("events", 2)
     other.await_registered(60)
+    other.own.close()  # a run that has ended does not register again; its session lives on
 
     registry.register_broker(3, "h", 9092, creator=CREATOR)
     registry.register_topic("events", 2)
