@@ -23,7 +23,7 @@ from broker.protocol.responses import PartitionMetadata
 from broker.records import UNTOLD, ByteRate, Bytes, Fit, Integer, Rank, Title
 from broker.topic import TopicPartition
 
-_SHOWN_WITHIN_S = 2.0
+_SHOWN_WITHIN_S = 5.0
 """How long brokers may show the former replicas after a change has ended."""
 _SAMPLE_S = 1.0
 """The time over which the rate of arriving messages is measured."""

@@ -19,7 +19,7 @@ from pylogctl.testing import Broker
 from tests.support.waiting import wait_until
 
 LIMIT_S = 1.5
-GRACE_S = 3.0  # for a machine that does other things
+GRACE_S = 15.0  # for a machine that does other things; without the limit it takes longer still
 
 
 @pytest.fixture(scope="module")
@@ -139,8 +139,9 @@ def test_reader_when_the_broker_hangs_then_the_iteration_ends_after_the_timeout(
 def test_reader_when_no_message_comes_then_its_timeout_does_not_end_it(
     client: pylogctl.Client,
 ) -> None:
-    with client.read("t", start="end", stop=None, timeout=0.4) as reader:
-        sender = threading.Timer(1.2, lambda: client.send("t", "late"))
+    # a pause of the machine is shorter than the timeout
+    with client.read("t", start="end", stop=None, timeout=2.5) as reader:
+        sender = threading.Timer(3.5, lambda: client.send("t", "late"))
         sender.start()
         assert next(reader).text() == "late"
         sender.join(60)
@@ -186,7 +187,7 @@ def test_client_when_the_broker_hangs_then_close_ends_in_time(broker: BrokerProc
 def test_topics_when_one_of_the_brokers_hangs_then_another_one_tells(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent, Broker() as broker:
         hung = f"127.0.0.1:{silent.getsockname()[1]}"
-        with pylogctl.connect([hung, broker.address], timeout=4) as client:
+        with pylogctl.connect([hung, broker.address], timeout=20) as client:
             client.send("t", "x")
             assert [one.name for one in client.topics()] == ["t"]
 
@@ -201,9 +202,9 @@ def test_call_when_brokers_come_back_in_time_then_it_succeeds_and_without_retrie
         reader = client.read("t", stop=None)
         lost = once.read("t", stop=None)
         assert next(reader).text() == next(lost).text() == "x"
-    assert seconds_of(lambda: once.read("t"), pylogctl.Unreachable) < 5
-    assert seconds_of(lambda: next(lost), pylogctl.Unreachable) < 5
-    assert seconds_of(lambda: once.send("t", "never"), pylogctl.Unreachable) < 5
+    assert seconds_of(lambda: once.read("t"), pylogctl.Unreachable) < GRACE_S
+    assert seconds_of(lambda: next(lost), pylogctl.Unreachable) < GRACE_S
+    assert seconds_of(lambda: once.send("t", "never"), pylogctl.Unreachable) < GRACE_S
     again: list[Broker] = []
     settings = {"port": str(broker.port)}
     start = threading.Timer(1, lambda: again.append(Broker(settings, data_dir=tmp_path)))
@@ -257,7 +258,7 @@ def test_connect_when_given_a_client_id_then_requests_carry_it() -> None:
         thread.start()
         with pytest.raises(pylogctl.Error):
             pylogctl.connect(
-                f"127.0.0.1:{server.getsockname()[1]}", timeout=0.5, client_id="orders-of-a-test"
+                f"127.0.0.1:{server.getsockname()[1]}", timeout=2, client_id="orders-of-a-test"
             )
         thread.join(60)
     assert b"orders-of-a-test" in seen[0]

@@ -350,7 +350,7 @@ def test_read_when_a_broker_of_the_topic_is_away_then_says_which() -> None:
         def refusal() -> str:
             try:
                 client.read("t", timeout=0.5).close()
-            except pylogctl.Unreachable as error:
+            except (pylogctl.Unreachable, pylogctl.TimedOut) as error:
                 return str(error)
             return ""
 

@@ -7,11 +7,13 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pylogctl
 from broker.admin.group_changes import delete_group
+from broker.admin.lag import GroupObserver
 from broker.consumer.offset_store import SqliteOffsets
 from broker.zk import paths
 from broker.zk.session import Session
@@ -133,17 +135,28 @@ def test_lag_when_behind_then_is_counted_in_bytes(
 
 
 def test_lag_when_observed_for_a_window_then_knows_rates(
-    client: pylogctl.Client, topic: str, group: str
+    client: pylogctl.Client,
+    session: Session,
+    topic: str,
+    group: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    observe = GroupObserver.lag
+    numbers = itertools.count(1)
+
+    def observe_and_move(observer: GroupObserver, *args: Any, **how: Any) -> Any:
+        found = observe(observer, *args, **how)
+        offset = min(next(numbers), 9) * SIZE
+        session.set(paths.offset(group, at(topic)), b"%d" % offset)
+        return found
+
     put(client, group, topic, 0, 10 * SIZE)
-    moving = threading.Timer(0.4, client.reset, (group,), {"to": SIZE, "partition": "0-0",
-                                                          "topics": topic})  # fmt: skip
-    moving.start()
+    monkeypatch.setattr(GroupObserver, "lag", observe_and_move)
     lag = client.lag(group, window=1.0)
-    moving.join()
     first, second = lag.partitions
     assert first.bytes_per_s is not None and first.bytes_per_s > 0
-    assert first.eta_s == pytest.approx(9 * SIZE / first.bytes_per_s)
+    assert first.offset is not None
+    assert first.eta_s == pytest.approx((10 * SIZE - first.offset) / first.bytes_per_s)
     assert (first.status, second.status, second.bytes_per_s) == ("OK", "OK", 0)
 
 

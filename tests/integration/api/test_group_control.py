@@ -202,7 +202,9 @@ def test_group_when_it_commits_in_on_revoked_then_the_next_owner_goes_on_behind(
         committed.extend(revoked)
 
     with join(client, topic, commit="manual", idle=1, on_revoked=commit) as group:
-        last = {one.partition: one for one in group}
+        read: list[pylogctl.Message] = []
+        wait_until(lambda: read.extend(group) or len(read) == 8, "all messages")  # type: ignore[func-returns-value]
+        last = {one.partition: one for one in read}
         with join(client, topic, commit="manual", idle=60) as second:
             wait_until(lambda: list(group) or len(second.assigned) == 1, "a partition to go")
             assert committed == list(second.assigned)
@@ -229,7 +231,7 @@ def test_group_when_on_revoked_does_not_return_then_partitions_go_and_its_commit
         worker = threading.Thread(target=lambda: next(group))
         worker.start()
         with join(client, topic, commit="manual") as second:
-            wait_until(lambda: len(second.assigned) == 1, "a partition to go", deadline_s=20)
+            wait_until(lambda: len(second.assigned) == 1, "a partition to go", deadline_s=50)
             (gone,) = second.assigned
             may_go.set()
             wait_until(lambda: errors, "a conflict")
@@ -325,7 +327,7 @@ def test_group_when_workers_connect_again_after_errors_then_all_partitions_have_
                 and not client.verify_group(group_name)
             ),
             f"an owner of each partition, {count} members, after {errors}",
-            deadline_s=10,
+            deadline_s=30,
         )
         before = handled.copy()
         wait_until(
@@ -451,7 +453,7 @@ def test_run_when_it_ends_then_all_are_handled_in_order_and_committed(
         time.sleep(0.01)
         got.append((message.text(), threading.get_ident()))
 
-    with join(client, topic, idle=2, commit=commit) as group:
+    with join(client, topic, idle=5, commit=commit) as group:
         group.run(handle, parallel=parallel)
     for letter in "ab":
         assert [text for text, _ in got if text[0] == letter] == [f"{letter}{n}" for n in range(4)]

@@ -108,6 +108,10 @@ def test_reassign_when_throttled_then_progress_says_how_far_and_a_cancel_restore
     moving = client.reassign(topic, replicas=2, throttle=1)
 
     (added,) = set(moving.moves[0].target) - set(before)
+    wait_until(
+        lambda: all(one.percent is not None for one in moving.progress()),
+        "the leader to know of the replica",
+    )
     (found,) = moving.progress()
     assert (found.partition, found.before, found.missing) == (partition, before, (added,))
     assert found.throttle_bytes_per_s == 1
