@@ -57,7 +57,7 @@ def test_broker_when_killed_then_all_that_show_brokers_name_it_until_it_is_back(
 
     cluster.start(1)
     wait_until(lambda: ask("describe")[1]["is_live"], "its registration", deadline_s=60)
-    assert ask("health")["brokers not there"]["result"] == "ok"
+    wait_until(lambda: ask("health")["brokers not there"]["result"] == "ok", "the word of health")
 
 
 def lost_by_disks(cluster: ReplicatedCluster, invoke: Invoke) -> list[str]:
@@ -91,7 +91,7 @@ def test_topics_of_one_copy_when_a_disk_is_replaced_then_health_names_them_until
     cluster.stop(1)
     cluster.start(1)
     cluster.await_leader(mine)
-    assert sorted(lost_by_disks(cluster, invoke)) == expected
+    wait_until(lambda: sorted(lost_by_disks(cluster, invoke)) == expected, "the loss, still")
     assert all(text in invoke("doctor", *where).text for text in expected)
     for topic in ("one", "plain"):
         options = (*where, "--data", "--yes", "--confirm", topic)
@@ -117,7 +117,7 @@ def test_topics_without_messages_when_brokers_restart_and_logs_move_then_none_co
     cluster.kill(1, session_lives_on=True)
     early = cluster.create_topic("early", 2, 1)  # one of them on that broker, which has no log
     wait_until(lambda: cluster.leader(mine) == NO_LEADER, "the end of its session")
-    assert NO_LEADER in map(cluster.leader, early)
+    wait_until(lambda: NO_LEADER in map(cluster.leader, early), "the end of what it leads")
     cluster.start(1)
     for partition in (mine, *early):
         cluster.await_leader(partition)

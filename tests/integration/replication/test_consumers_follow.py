@@ -22,7 +22,7 @@ from broker.client.static_cluster import StaticCluster
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
-from broker.errors import BrokerUnreachableError, ConsumerTimeoutError
+from broker.errors import NO_ERROR, BrokerUnreachableError, ConsumerTimeoutError
 from broker.log.replica_files import EPOCH_FILE_NAME
 from broker.protocol.client_requests import (
     Acks,
@@ -31,7 +31,7 @@ from broker.protocol.client_requests import (
 )
 from broker.protocol.codec import encode
 from broker.protocol.message_set import iter_messages
-from broker.protocol.responses import BrokerAddress
+from broker.protocol.responses import BrokerAddress, decode_publish_response
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from tests.integration.replication.history import Outcome
 from tests.integration.replication.load import LoadThread, LoggedProducer
@@ -96,6 +96,12 @@ class Reading:
 def create_topic(cluster: ReplicatedCluster, partition_count: int) -> list[TopicPartition]:
     """Create a topic, and wait until its leaders know that they lead."""
     partitions = cluster.create_topic("t", partition_count, 3, min_insync_replicas="2")
+    await_orders(cluster, partitions)
+    return partitions
+
+
+def await_orders(cluster: ReplicatedCluster, partitions: list[TopicPartition]) -> None:
+    """Wait until the leaders of new partitions know that they lead, with all replicas in sync."""
     cluster.await_full_isr(partitions)
 
     def leads(partition: TopicPartition) -> bool:
@@ -103,7 +109,6 @@ def create_topic(cluster: ReplicatedCluster, partition_count: int) -> list[Topic
         return (directory / EPOCH_FILE_NAME).exists()
 
     wait_until(lambda: all(map(leads, partitions)), "the orders of the controller")
-    return partitions
 
 
 def acknowledged(producer: LoggedProducer) -> set[str]:
@@ -238,14 +243,16 @@ def test_consume_when_a_new_leader_does_not_know_what_is_committed_then_waits_an
     # the frozen follower is in sync for a while: it keeps the new leader's high watermark back
     cluster = start_cluster(replica_lag_time_max_ms="5000", zk_sessiontimeout_ms="30000")
     partitions = cluster.create_topic("t", 3, 3)  # the last replica of each is another broker
-    cluster.await_full_isr(partitions)
+    await_orders(cluster, partitions)
     orders = {one: state.replicas for one in partitions if (state := cluster.state(one))}
     partition = next(one for one in partitions if orders[one][-1] != cluster.controller())
     leader, follower, frozen = orders[partition]
     cluster.freeze(frozen)
     message_set = encode([b"%d" % number for number in range(100)])
     connection = cluster.connect(leader)
-    connection.call(PublishRequest(Acks.WRITTEN, 30_000, (PartitionSet(partition, message_set),)))
+    request = PublishRequest(Acks.WRITTEN, 30_000, (PartitionSet(partition, message_set),))
+    (published,) = decode_publish_response(connection.call(request))
+    assert published.error == NO_ERROR, published
     connection.close()
     wait_until(
         lambda: cluster.log_bytes(follower, partition)[1] == message_set, "the follower's copy"

@@ -30,6 +30,7 @@ from broker.protocol.extension_requests import (
 )
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS
 from broker.protocol.responses import ClusterMetadataResponse, decode_publish_response
+from broker.replica_records import UnknownReplica
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.embedded import EmbeddedZooKeeper
@@ -37,6 +38,7 @@ from broker.zk.java import Java
 from pylogctl.cli.environment import ExitStatus
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.support.command_line import Invoke, Spawn
+from tests.support.ports import port_of_its_own
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
@@ -50,7 +52,7 @@ class LosableCluster(ReplicatedCluster):
     def __init__(self, java: Java, directory: Path) -> None:
         self._java = java
         self._zookeeper_dir = directory / "zookeeper"
-        self._server = self._start_zookeeper(0)
+        self._server = self._start_zookeeper(port_of_its_own())
         super().__init__(self._server.connect, directory)
 
     def _start_zookeeper(self, port: int) -> EmbeddedZooKeeper:
@@ -137,6 +139,30 @@ def lost_topics(invoke: Invoke, cluster: LosableCluster) -> list[str]:
     return list(check["found"])
 
 
+def unknown_replicas(cluster: LosableCluster, broker_id: int) -> list[UnknownReplica]:
+    """Return the replicas of a broker that the registry does not know."""
+    connection = cluster.connect(broker_id)
+    try:
+        return UNKNOWN_REPLICAS.decode(connection.call(ListUnknownReplicasRequest()))
+    finally:
+        connection.close()
+
+
+def await_missed(
+    cluster: LosableCluster, invoke: Invoke, partition_count: int = 3, *, holders: int = 3
+) -> None:
+    """Wait until each of the first brokers, which have logs of the topic, misses all of it."""
+
+    def is_missed() -> bool:
+        try:
+            counts = [len(unknown_replicas(cluster, one)) for one in range(holders)]
+        except LeaderNotAvailableError:  # the controller has not told it what there is
+            return False
+        return counts == [partition_count] * holders and lost_topics(invoke, cluster) == ["t"]
+
+    wait_until(is_missed, "the topic to be missed")
+
+
 def await_whole(cluster: LosableCluster, partitions: list[TopicPartition], sets: int = 1) -> None:
     """Wait until the replicas are in sync and equal, and check that all messages are there."""
     cluster.await_full_isr(partitions)
@@ -153,7 +179,7 @@ def test_registry_when_it_loses_its_data_and_brokers_restart_then_recover_makes_
     partitions = fill(cluster, min_insync_replicas="2", log_retention_hours="5000")
     cluster.restart_without_registry()
 
-    wait_until(lambda: lost_topics(invoke, cluster) == ["t"], "the topic to be missed")
+    await_missed(cluster, invoke)
     health = invoke("cluster", "health", *brokers_of(cluster))
     assert health.status == ExitStatus.THRESHOLD
     assert "lost by ZooKeeper" in health.stderr
@@ -185,7 +211,7 @@ def test_registry_when_it_loses_its_data_and_brokers_restart_then_recover_makes_
     done = invoke("cluster", "recover", "--execute", "--yes", *brokers_of(cluster))
     assert done.status == ExitStatus.OK, done.stderr
     await_whole(cluster, partitions)
-    assert lost_topics(invoke, cluster) == []
+    wait_until(lambda: lost_topics(invoke, cluster) == [], "the news that it is there")
     settings = invoke("config", "list", "--topic", "t", "--zookeeper", cluster.zookeeper)
     assert "18000000000" in settings.text
     publish(cluster, partitions)
@@ -212,7 +238,7 @@ def test_registry_when_it_loses_its_data_under_live_brokers_then_they_write_it_b
         assert former is not None
         assert state.leader_epoch > former.leader_epoch
         assert state.replicas == former.replicas
-    assert lost_topics(invoke, cluster) == []
+    wait_until(lambda: lost_topics(invoke, cluster) == [], "the news that it is there")
     publish(cluster, partitions)
     await_whole(cluster, partitions, sets=2)
     cluster.restart_brokers()
@@ -230,7 +256,7 @@ def test_recover_when_a_broker_with_replicas_has_no_log_then_the_topic_is_left_u
         shutil.rmtree(cluster.directory_of(2, partition))
     for broker_id in range(3):
         cluster.start(broker_id)
-    wait_until(lambda: lost_topics(invoke, cluster) == ["t"], "the topic to be missed")
+    await_missed(cluster, invoke, holders=2)
 
     left = invoke("cluster", "recover", "--execute", "--yes", *brokers_of(cluster))
     assert left.status == ExitStatus.PARTIAL
@@ -247,7 +273,7 @@ def test_recover_when_told_to_discard_then_the_logs_are_gone_and_the_name_is_fre
 ) -> None:
     partitions = fill(cluster)
     cluster.restart_without_registry()
-    wait_until(lambda: lost_topics(invoke, cluster) == ["t"], "the topic to be missed")
+    await_missed(cluster, invoke)
     unnamed = invoke("cluster", "recover", "--discard", *brokers_of(cluster))
     assert unnamed.status == ExitStatus.USAGE
 
@@ -261,7 +287,7 @@ def test_recover_when_told_to_discard_then_the_logs_are_gone_and_the_name_is_fre
         ),
         "the end of the logs",
     )
-    assert lost_topics(invoke, cluster) == []
+    wait_until(lambda: lost_topics(invoke, cluster) == [], "the news that it is there")
     wait_until(lambda: not cluster.has_topic("t"), "the end of its nodes")
     assert fill(cluster)
 
@@ -280,7 +306,7 @@ def test_group_when_a_lost_topic_is_recovered_then_reads_on_where_it_was(
     wait_until(
         lambda: len(cluster.session.get_many(offsets)) == len(offsets), "the group's offsets"
     )
-    wait_until(lambda: lost_topics(invoke, cluster) == ["t"], "the topic to be missed")
+    await_missed(cluster, invoke)
     done = invoke("cluster", "recover", "--execute", "--yes", *brokers_of(cluster))
     assert done.status == ExitStatus.OK, done.stderr
     await_whole(cluster, partitions)
@@ -326,7 +352,7 @@ def test_lost_topic_when_messages_come_or_brokers_are_to_delete_it_then_they_wai
 ) -> None:
     partitions = fill(cluster, 1)  # of one home
     cluster.restart_without_registry()
-    wait_until(lambda: lost_topics(invoke, cluster) == ["t"], "the topic to be missed")
+    await_missed(cluster, invoke, 1)
 
     for broker_id in range(3):
         connection = cluster.connect(broker_id)
@@ -349,12 +375,8 @@ def test_recover_when_told_to_discard_a_topic_of_which_partitions_are_there_then
 ) -> None:
     partitions = fill(cluster)
     cluster.restart_without_registry()
-    wait_until(lambda: lost_topics(invoke, cluster) == ["t"], "the topic to be missed")
-    found = {}
-    for broker_id in range(3):
-        connection = cluster.connect(broker_id)
-        found[broker_id] = UNKNOWN_REPLICAS.decode(connection.call(ListUnknownReplicasRequest()))
-        connection.close()
+    await_missed(cluster, invoke)
+    found = {broker_id: unknown_replicas(cluster, broker_id) for broker_id in range(3)}
     restored, *_ = (one.record for one in plan(found))
     connection = cluster.connect(cluster.controller())
     connection.call(RestorePartitionsRequest((restored,)))

@@ -142,7 +142,7 @@ def test_election_metrics_when_a_leader_is_gone_then_the_controller_has_its_time
 
     gone = next(one for one in range(3) if one != cluster.controller())
     (partition,) = (one for one in partitions if cluster.leader(one) == gone)
-    cluster.kill(gone)
+    cluster.kill_replaceable(gone, partitions)
     cluster.await_leader(partition, other_than=gone)
     left = [one for one in range(3) if one != gone]
 

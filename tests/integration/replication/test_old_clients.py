@@ -97,6 +97,7 @@ def test_clients_of_07_when_their_home_has_no_replica_any_more_then_go_on_throug
     move(cluster, invoke, partition, other)
     connection = cluster.connect(home)
     try:
+        wait_until(lambda: read_code(connection) == 0, "the news of that")  # else it may be lost
         connection.send_request(ProduceRequest("t", 0, after))
         wait_until(
             lambda: payloads_at_home(connection, "t") == [b"before", b"after"], "both messages"

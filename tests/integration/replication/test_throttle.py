@@ -54,7 +54,8 @@ def reassign(invoke: Invoke, cluster: ReplicatedCluster, *args: str) -> list[dic
 def test_throttle_when_copy_may_not_go_on_then_in_sync_partitions_of_the_connection_do(
     start_cluster: Callable[..., ReplicatedCluster], invoke: Invoke
 ) -> None:
-    cluster = start_cluster(2)
+    # a broker that is paused for a moment stays in sync
+    cluster = start_cluster(2, replica_lag_time_max_ms="60000")
     in_sync = cluster.create_topic("synced", 4, 2, min_insync_replicas="2")
     (moved, *_) = cluster.create_topic("moved", 2, 1)
     leader = cluster.await_leader(moved)
@@ -85,7 +86,7 @@ def test_throttle_when_copy_may_not_go_on_then_in_sync_partitions_of_the_connect
     reassign(invoke, cluster, "throttle", "--throttle", "100MB/s")
     cluster.await_full_isr([moved])
     wait_until(lambda: throttles(cluster) == {0}, "the end of the throttle")
-    assert reassign(invoke, cluster, "status") == []
+    wait_until(lambda: reassign(invoke, cluster, "status") == [], "the end of the change")
     assert cluster.session.exists("/admin/reassign_partitions") is None
     assert copied_bytes(cluster, added) > 2 * MIB
     cluster.await_equal_logs(moved)
