@@ -251,10 +251,10 @@ def test_reader_when_closed_while_it_looks_for_a_leader_then_ends_normally() -> 
 
         async def main() -> None:
             async with pylogctl.aconnect(faults.address) as client:
-                for wait_s in (0.1, 1.3):  # while it asks the broker; while it asks for another one
-                    reader = await client.read("t", stop=None, timeout=2)
+                for wait_s in (0.1, 4.5):  # while it asks the broker; while it asks for another one
+                    reader = await client.read("t", stop=None, timeout=8)
                     await anext(reader)
-                    faults.delay(2)
+                    faults.delay(8)
                     following = asyncio.create_task(read_all(reader))
                     await asyncio.sleep(wait_s)
                     await reader.close()
@@ -273,11 +273,11 @@ def test_read_when_the_broker_hangs_then_times_out_in_time() -> None:
             async with pylogctl.aconnect(faults.address) as client:
                 reader = client.read("t", stop=None, timeout=1)
                 await anext(reader)
-                faults.delay(5)
+                faults.delay(6)
                 started_s = asyncio.get_running_loop().time()
                 with pytest.raises(pylogctl.TimedOut):
                     await anext(reader)
-                assert asyncio.get_running_loop().time() - started_s < 4
+                assert asyncio.get_running_loop().time() - started_s < 5
                 faults.delay(0)
 
         run(main)
@@ -349,7 +349,7 @@ def test_reader_when_dropped_or_left_then_its_connection_ends(
                 break
             gc.collect()
             names: set[str] = set()
-            for _ in range(200):
+            for _ in range(3000):
                 names = {one.name for one in threading.enumerate()}
                 if not any("aio-reader" in one for one in names):
                     return
@@ -373,7 +373,7 @@ def test_reader_when_closed_while_it_opens_then_ends_and_leaves_nothing(
                 await asyncio.sleep(0)
             await reader.close()
             assert await reading is None
-            for _ in range(200):
+            for _ in range(3000):
                 if not any("aio-reader" in one.name for one in threading.enumerate()):
                     return
                 await asyncio.sleep(0.01)
