@@ -73,7 +73,7 @@ def following(kind: str, cluster: Cluster, topic: str, spawn: Spawn) -> Iterator
             is_over = threading.Event()
 
             async def read() -> None:
-                async with pylogctl.aconnect(cluster.broker(0).address, timeout=2) as client:
+                async with pylogctl.aconnect(cluster.broker(0).address, timeout=5) as client:
                     reading = asyncio.create_task(read_all(client))
                     while not is_over.is_set() and not reading.done():
                         await asyncio.sleep(0.05)
@@ -88,7 +88,7 @@ def following(kind: str, cluster: Cluster, topic: str, spawn: Spawn) -> Iterator
 
             stack.callback(is_over.set)
         else:
-            client = stack.enter_context(cluster.broker(0).connect(timeout=2))
+            client = stack.enter_context(cluster.broker(0).connect(timeout=5))
             what = re.compile(rf"{topic}(-later)?") if kind == "pattern" else topic
             reader = client.read(what, stop=None)
 

@@ -32,8 +32,10 @@ from tests.support.closed_cluster import cluster_access
 from tests.support.waiting import wait_until
 from tests.support.zookeeper import expire_session_of
 
-SESSION_TIMEOUT_MS = 3000
-"""Of brokers, and of members that a test kills or freezes."""
+SESSION_TIMEOUT_MS = 4000
+"""Of members that a test kills or freezes: a pause of the machine for 2 s ends none."""
+BROKER_SESSION_TIMEOUT_MS = 6000
+"""A broker that is started again takes its node over, and waits for the end of no session."""
 LONG_SESSION_TIMEOUT_MS = 10_000
 """Of all other members: a machine that is paused ends none of their sessions."""
 VICTIM = {"zk_sessiontimeout_ms": str(SESSION_TIMEOUT_MS)}
@@ -187,7 +189,7 @@ class Cluster:
             "num.threads": "1",
             "log.default.flush.interval.ms": "20",
             "zk.connect": self.zookeeper,
-            "zk.sessiontimeout.ms": str(SESSION_TIMEOUT_MS),
+            "zk.sessiontimeout.ms": str(BROKER_SESSION_TIMEOUT_MS),
             **self.access.broker_properties(directory),
         }
         self.brokers[broker_id] = BrokerProcess(directory, **settings)

@@ -98,6 +98,7 @@ def test_followers_when_a_broker_is_lost_then_others_are_read_and_it_is_read_aga
         client.send(topic, "back", partition="2-0")
 
         await_all(tails, lambda got: "back" in got)
+        wait_until(lambda: caplog.text.count("can be read again") >= 6, "the word of each reader")
         for got in tails.values():
             assert sorted(got) == sorted([*everything, "meanwhile", "back"])
     assert caplog.text.count("; waiting for it") == 6  # once for each reader in this process

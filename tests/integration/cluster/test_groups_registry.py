@@ -200,10 +200,17 @@ def test_connector_when_its_session_expires_then_joins_again_and_keeps_its_progr
     given = [next(stream) for _ in range(20)]
     stream.finish(given[-1])
 
-    expire_session(connector, cluster.zookeeper.partition("/")[0])
     ids = f"/consumers/{topic}/ids"
-    wait_until(lambda: not nodes.session.children(ids), "the end of the session")
-    wait_until(lambda: nodes.session.children(ids), "the registration in a new one")
+    (consumer,) = nodes.session.children(ids)
+    node = f"{ids}/{consumer}"
+    _, before = nodes.session.get(node)
+    expire_session(connector, cluster.zookeeper.partition("/")[0])
+
+    def has_come_back() -> bool:  # after a time without a node, which may be over at once
+        stat = nodes.session.exists(node)
+        return stat is not None and stat.czxid != before.czxid
+
+    wait_until(has_come_back, "the registration in a new session")
     wait_until(lambda: len(cluster.owners(topic, topic)) == 8, "ownership of everything")
     given += [next(stream) for _ in range(20)]
 
@@ -362,7 +369,7 @@ def test_connector_when_many_members_come_at_once_then_rebalances_a_few_times(
     assert connector.await_assignment(60)
 
     # not for each of them; how many come together depends on how busy the machine is
-    assert 1 <= caplog.text.count("owns") <= 5
+    assert 1 <= caplog.text.count("owns") <= 10
     nodes.session.delete_many(f"{ids}/{topic}_x{n}" for n in range(20))
 
 

@@ -63,6 +63,15 @@ def at(brokers: Sequence[Broker]) -> str:
     return ",".join(f"127.0.0.1:{one.port}" for one in brokers)
 
 
+def stop_last(brokers: Sequence[Broker]) -> None:
+    """Stop broker 2, and wait until the others know."""
+    brokers[2].stop()
+    wait_until(
+        lambda: all(2 not in one.view.snapshot().brokers for one in brokers[:2]),
+        "the news of its end",
+    )
+
+
 def places_of(client: pylogctl.Client, topic: str) -> dict[str, str]:
     """Send a message with each key, and return the partitions that they are in."""
     with client.producer() as producer:
@@ -158,7 +167,7 @@ def test_topic_when_a_home_is_away_then_its_partition_stays_and_keys_keep_their_
     brokers: list[Broker], client: pylogctl.Client, zookeeper: str
 ) -> None:
     before = places_of(client, "t")
-    brokers[2].stop()
+    stop_last(brokers)
 
     for other in (
         pylogctl.connect(at(brokers[:2])),
@@ -182,7 +191,7 @@ def test_topic_when_a_home_is_away_then_its_partition_stays_and_keys_keep_their_
 def test_first_message_when_a_broker_is_dead_then_the_topic_is_on_the_live_ones(
     brokers: list[Broker], session: Session
 ) -> None:
-    brokers[2].stop()
+    stop_last(brokers)
     with pylogctl.connect(at(brokers[:2])) as client:
         places = places_of(client, "t")
         assert set(places.values()) == {"0-0", "1-0"}
@@ -268,7 +277,7 @@ def test_topic_when_its_last_live_home_deletes_it_then_is_gone_though_another_is
     brokers: list[Broker], client: pylogctl.Client, session: Session
 ) -> None:
     client.send("t", "x")
-    brokers[2].stop()
+    stop_last(brokers)
     expire_session_of(session, paths.broker(2))
 
     client.delete_topic("t")
