@@ -115,7 +115,8 @@ def test_leader_when_killed_and_started_at_once_again_and_again_then_nothing_is_
 def test_producer_when_the_leader_restarts_and_has_no_orders_yet_then_waits_and_loses_nothing(
     start_cluster: StartCluster,
 ) -> None:
-    cluster = start_cluster(zk_sessiontimeout_ms="30000")
+    # nobody takes the office while the controller hangs
+    cluster = start_cluster(zk_sessiontimeout_ms="30000", broker_silence_ms="0")
     partitions = cluster.create_topic("t", 3, 3)
     cluster.await_full_isr(partitions)
     controller = cluster.controller()

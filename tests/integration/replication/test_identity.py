@@ -79,8 +79,8 @@ def creation_ids(
         connection = cluster.connect(broker_id)
         response = ClusterMetadataResponse.decode(connection.call(ClusterMetadataRequest((TOPIC,))))
         connection.close()
-        (topic,) = response.topics
-        told.update({(broker_id, home): one for home, one in topic.creation_ids.items()})
+        for topic in response.topics:
+            told.update({(broker_id, home): one for home, one in topic.creation_ids.items()})
     return told
 
 

@@ -161,8 +161,7 @@ def test_group_when_messages_were_lost_then_the_others_come_also_after_replicati
         place = ("-b", cluster.address)
         altered = invoke("topic", "alter", "events", "--replication-factor", "3", "--yes", *place)
         assert altered.status == 0, altered.stderr
-        await_in_sync(client)
-        assert invoke("log", "compare", "events", *place).status == 0
+        await_equal(client, invoke, cluster)
         home.stop()
         assert [one.value for one in client.read("events")] == left
 
@@ -178,13 +177,17 @@ def test_replica_when_a_segment_was_shortened_then_it_is_copied_again_from_the_l
         write(client)
         (partition,) = client.describe("events")
         shorten(cluster.broker(partition.replicas[place]), number)
-        await_in_sync(client)
-        assert invoke("log", "compare", "events", "-b", cluster.address).status == 0
+        await_equal(client, invoke, cluster)
         assert [one.value for one in client.read("events")] == SENT
 
 
-def await_in_sync(client: pylogctl.Client) -> None:
-    wait_until(
-        lambda: all(len(one.in_sync) == 3 for one in client.describe("events")),
-        "all replicas in sync",
-    )
+def await_equal(client: pylogctl.Client, invoke: Invoke, cluster: Cluster) -> None:
+    """Wait until all replicas are in sync and equal; one that has restarted counts for a while."""
+
+    def are_equal() -> bool:
+        compared = invoke("log", "compare", "events", "-b", cluster.address)
+        return compared.status == 0 and all(
+            len(one.in_sync) == 3 for one in client.describe("events")
+        )
+
+    wait_until(are_equal, "all replicas in sync, and equal")

@@ -24,6 +24,7 @@ from tests.integration.replication.pipes import FEW_WAYS, WAYS, Pipe, Way
 from tests.integration.replication.replicated_cluster import (
     ReplicatedCluster,
 )
+from tests.integration.replication.test_consumers_follow import await_orders
 from tests.integration.replication.test_metrics import metrics
 from tests.support.command_line import Invoke, Spawn
 from tests.support.command_line import spawn as spawn
@@ -224,8 +225,9 @@ def test_pipes_when_they_start_while_a_partition_has_no_leader_then_wait_for_it(
 def test_pipe_when_the_leader_hangs_then_says_so_and_ends_at_a_signal(
     start_cluster: StartCluster, spawn: Spawn
 ) -> None:
-    cluster = start_cluster()
+    cluster = start_cluster(zk_sessiontimeout_ms="10000")  # no session ends before it says so
     (partition,) = cluster.create_topic("t", 1, 3)
+    await_orders(cluster, [partition])  # else it waits for the first leader, too
     with spawn("produce", "t", "-Z", cluster.zookeeper, stdin=subprocess.PIPE) as process:
         feed(process, b"0\n")
         cluster.await_equal_logs(partition)
@@ -246,8 +248,14 @@ def test_pipe_when_the_leader_hangs_then_says_so_and_ends_at_a_signal(
 def test_pipe_when_told_not_to_wait_for_followers_and_the_leader_dies_then_says_what_is_lost(
     start_cluster: StartCluster, spawn: Spawn
 ) -> None:
-    # followers' reads wait at the leader for longer than the test needs to freeze both and send
-    cluster = start_cluster(replica_lag_time_max_ms="60000", replica_fetch_wait_max_ms="30000")
+    # followers' reads wait at the leader for longer than the test needs to freeze both and send;
+    # until then none is taken for dead
+    cluster = start_cluster(
+        replica_lag_time_max_ms="60000",
+        replica_fetch_wait_max_ms="30000",
+        zk_sessiontimeout_ms="10000",
+        broker_silence_ms="8000",
+    )
     (partition,) = cluster.create_topic("t", 1, 3, min_insync_replicas="2")
     cluster.await_full_isr([partition])
     words = ("produce", "t", "-Z", cluster.zookeeper, "-X", "request.required.acks=1")

@@ -26,6 +26,9 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
 
+PATIENT = {"zk_sessiontimeout_ms": "30000", "broker_silence_ms": "0"}
+"""Properties with which nobody takes the office of a controller that hangs for a while."""
+
 
 def restart_without_orders(cluster: ReplicatedCluster) -> int:
     """Restart a leader while the controller hangs; return its id."""
@@ -37,21 +40,27 @@ def restart_without_orders(cluster: ReplicatedCluster) -> int:
     return restarted
 
 
-def metadata_of(cluster: ReplicatedCluster, broker_id: int) -> TopicMetadata:
+def metadata_of(cluster: ReplicatedCluster, broker_id: int) -> TopicMetadata | None:
     connection = cluster.connect(broker_id)
     response = ClusterMetadataResponse.decode(connection.call(ClusterMetadataRequest(("t",))))
     connection.close()
-    (topic,) = response.topics
-    return topic
+    return next(iter(response.topics), None)
 
 
 def test_metadata_when_the_broker_has_no_orders_yet_then_tells_what_the_registry_knows(
     start_cluster: StartCluster,
 ) -> None:
-    cluster = start_cluster(4, zk_sessiontimeout_ms="30000")
+    cluster = start_cluster(4, **PATIENT)
     partitions = cluster.create_topic("t", 4, 4)
     cluster.await_full_isr(partitions)
-    before = metadata_of(cluster, cluster.controller())
+    controller = cluster.controller()
+    wait_until(
+        lambda: (
+            (told := metadata_of(cluster, controller)) is not None and len(told.partitions) == 4
+        ),
+        "the controller's broker to know of the topic",
+    )
+    before = metadata_of(cluster, controller)
     restarted = restart_without_orders(cluster)
     found = metadata_of(cluster, restarted)
     assert found == before
@@ -62,7 +71,7 @@ def test_offsets_when_a_leader_has_no_orders_yet_then_are_waited_for(
     start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch, opened: OpenCluster
 ) -> None:
     """As loads and reads of Spark do, which ended with 10."""
-    cluster = start_cluster(zk_sessiontimeout_ms="30000")
+    cluster = start_cluster(**PATIENT)
     partitions = cluster.create_topic("t", 3, 3)
     cluster.await_full_isr(partitions)
     controller = cluster.controller()
@@ -95,7 +104,7 @@ def test_offsets_when_a_leader_has_no_orders_yet_then_are_waited_for(
 def test_read_when_a_leader_has_no_orders_yet_then_goes_on_once_it_has(
     start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch, opened: OpenCluster
 ) -> None:
-    cluster = start_cluster(zk_sessiontimeout_ms="30000")
+    cluster = start_cluster(**PATIENT)
     partitions = cluster.create_topic("t", 3, 3)
     cluster.await_full_isr(partitions)
     for one in partitions:
