@@ -215,11 +215,11 @@ def test_cluster_when_a_broker_greets_and_then_takes_long_then_it_has_the_timeou
     connect: Connect,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("broker.client.static_cluster.FIRST_RESPONSE_S", 0.3)
+    monkeypatch.setattr("broker.client.static_cluster.FIRST_RESPONSE_S", 2.0)
 
     def respond_late(sock: socket.socket) -> None:
         with socket.create_connection(("127.0.0.1", two_brokers[1].port)) as upstream:
-            for pause_s in (0.0, 1.0):
+            for pause_s in (0.0, 2.5):
                 upstream.sendall(sock.recv(1 << 16))
                 response = upstream.recv(1 << 16)
                 threading.Event().wait(pause_s)

@@ -68,7 +68,7 @@ def test_connect_when_nobody_listens_then_tries_again_and_says_how_often(
         connection.connect()
 
 
-@pytest.mark.parametrize(("left_s", "error"), [(0.02, "the call is over"), (0.2, "no answer")])
+@pytest.mark.parametrize(("left_s", "error"), [(0.02, "the call is over"), (1.5, "no answer")])
 def test_connect_when_a_host_is_silent_then_is_unreachable_unless_the_call_had_no_time_to_tell(
     open_connection: ConnectionFactory, left_s: float, error: str
 ) -> None:
@@ -185,7 +185,7 @@ def test_hello_when_a_broker_is_silent_for_long_then_its_late_response_counts(
             upstream.sendall(frame)
             sock.sendall(upstream.recv(1 << 16))
 
-    connection = open_connection(start_server(respond_after_the_end).address, timeout_s=1.0)
+    connection = open_connection(start_server(respond_after_the_end).address, timeout_s=60.0)
     assert connection.hello() is not None
     assert not connection.is_open
 
@@ -198,7 +198,7 @@ def test_hello_when_the_end_after_silence_closes_the_connection_then_not_taken_f
             pass
 
     connection = open_connection(start_server(wait_for_the_end).address, timeout_s=1.0)
-    with pytest.raises(RequestTimeoutError, match=r"did nothing for 0\.\d+s while waiting"):
+    with pytest.raises(RequestTimeoutError, match=r"did nothing for \d\S*s while waiting"):
         connection.hello()
 
 
@@ -280,7 +280,7 @@ def test_receive_when_nothing_comes_in_time_then_timeout_and_closed(
 ) -> None:
     connection = open_connection(start_server(stay_silent).address, timeout_s=0.1)
     with pytest.raises(
-        RequestTimeoutError, match=r"did nothing for 0\.\d+s while waiting for a response$"
+        RequestTimeoutError, match=r"did nothing for \d\S*s while waiting for a response$"
     ):
         connection.hello()
     assert not connection.is_open

@@ -147,7 +147,7 @@ def test_lister_when_the_leader_never_knows_what_is_committed_then_fails_once_fo
     replicas: Replicas, cluster: StaticCluster
 ) -> None:
     replicas.knows_committed = False
-    with OffsetLister(cluster, Connection, latest_wait_s=0.3) as offsets:
+    with OffsetLister(cluster, Connection, latest_wait_s=2.5) as offsets:
         with pytest.raises(OffsetNotAvailableError, match="its new leader does not know"):
             offsets.latest(PARTITION)
         before = replicas.unavailable_count

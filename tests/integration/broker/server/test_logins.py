@@ -99,8 +99,8 @@ def test_logins_when_very_many_connections_try_passwords_then_few_are_judged(
 ) -> None:
     peers = [connect(running_broker, address="127.0.0.2") for _ in range(200)]
     exchanges = [begin(one) for one in peers]
-    for peer, (exchange, answer) in zip(peers, exchanges, strict=True):
-        final = exchange.send(answer)[:-8] + b"AAAAAAA="
+    finals = [exchange.send(answer)[:-8] + b"AAAAAAA=" for exchange, answer in exchanges]
+    for peer, final in zip(peers, finals, strict=True):
         peer.send_extension(AuthenticateRequest(SCRAM, 1, final))
     judged = 0
     for peer in peers:
@@ -111,7 +111,8 @@ def test_logins_when_very_many_connections_try_passwords_then_few_are_judged(
         except errors.AuthenticationStateError as error:
             assert "too many logins from this address have failed" in str(error)
         assert peer.is_closed()
-    assert 1 <= judged <= 110  # the first failure is 0.1 s behind them
+    # a hundred have a turn in 10 s, and some more if they do not all come at once
+    assert 1 <= judged <= 150
     log_in(connect(running_broker, address="127.0.0.3"))  # the owner, from elsewhere
 
 
