@@ -211,7 +211,8 @@ def test_stop_when_reads_are_delayed_then_completes_them(
     peer.publish("events", ONE)
     peer.send_extension(read_request("events", len(ONE), max_wait_ms=LONG_MS))
     peer.send_extension(read_request("events", len(ONE), max_wait_ms=LONG_MS), 2)
-    wait_until(lambda: running_broker.status()["connections"] == 1, "the connection")
+    processors = running_broker.server.processors
+    wait_until(lambda: sum(len(one.purgatory) for one in processors) == 2, "the reads")
     assert not peer.has_answer(0.05)
     running_broker.stop()
     for correlation_id in (1, 2):
@@ -278,8 +279,10 @@ def test_shutdown_request_when_answered_then_tells_the_steps_and_closes_after_th
 
 
 def test_shutdown_request_when_several_ask_then_all_are_answered_last_of_all(
-    running_broker: Broker, connect: PeerFactory
+    running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # the request is handled in the turn of the fetch before it, whose response is awaited
+    monkeypatch.setattr("broker.server.requests.handlers.TURN_S", 60.0)
     peers = [connect(running_broker) for _ in range(3)]
     fetch = encode_request(FetchRequest("events", 0, 0, 10))
     for peer in peers:
@@ -392,7 +395,7 @@ def test_shutdown_request_when_a_second_one_forces_then_clients_are_not_waited_f
 
 
 def test_stop_when_flushing_fails_then_the_rest_is_done_and_no_marker_written(
-    running_broker: Broker,
+    start_broker: BrokerFactory,
     connect: PeerFactory,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -401,14 +404,15 @@ def test_stop_when_flushing_fails_then_the_rest_is_done_and_no_marker_written(
     def refuse(fd: int) -> None:
         raise OSError(5, "Input/output error")
 
-    peer = connect(running_broker)
+    broker = start_broker(flush_interval_ms=LONG_MS)  # else it may be flushed before
+    peer = connect(broker)
     peer.produce("events", ONE)
     peer.status()
-    (log,) = running_broker.logs.table.all()
+    (log,) = broker.logs.table.all()
     monkeypatch.setattr(log, "_disk", type(log._disk)(sync=refuse))
     peer.send_extension(ShutdownRequest(force=True))
-    assert running_broker.wait_for_shutdown_request(20)
-    stopping = in_background(running_broker.stop)
+    assert broker.wait_for_shutdown_request(20)
+    stopping = in_background(broker.stop)
     steps = json.loads(DATA.decode(peer.receive_extension()))
     assert "cannot flush events[0-0]" in caplog.text
     assert not (tmp_path / "data" / MARKER).exists()
