@@ -19,6 +19,7 @@ from broker.server.broker import Broker
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
+from broker.zk.values import DELETED_CREATION
 from tests.integration.broker.consumer.group_members import (
     Member,
     connect,
@@ -120,9 +121,13 @@ def test_group_when_a_topic_was_created_again_then_its_offsets_are_void_and_it_i
     member.await_payloads(numbered("former", 1000))
     member.leave()
     assert session.get(paths.offset("g", TopicPartition("t", 0, 0)))[0] != b"0"
+    creation = paths.creation_id("t", 0)
+    former, _ = session.get(creation)
 
     delete(broker)
     publish(broker, numbered("m", 3000))
+    others = (former, DELETED_CREATION)
+    wait_until(lambda: session.get(creation)[0] not in others, "the record of the second one")
     await_registered(session)
     again = join("t")
 

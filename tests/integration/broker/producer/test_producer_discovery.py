@@ -87,8 +87,8 @@ def test_brokers_when_a_registration_is_rewritten_then_known(
     wait_until(lambda: ports(watched) == {0: 1000}, "the broker")
     changes = Changes(watched)
     session.set(paths.broker(0), b"me-1:host:2000")
-    wait_until(lambda: changes.count, "the change")
-    assert ports(watched) == {0: 2000}
+    # the first that is told may be the registration of before
+    wait_until(lambda: changes.count and ports(watched) == {0: 2000}, "the change")
 
 
 def test_brokers_when_a_registration_is_malformed_then_the_others_are_known(
@@ -122,8 +122,7 @@ def test_partitions_when_a_broker_gets_more_then_known(
     assert len(watched.partitions("t")) == 1
     changes = Changes(watched)
     session.set(paths.topic_broker("t", 0), b"3")
-    wait_until(lambda: changes.count, "the change")
-    assert len(watched.partitions("t")) == 3
+    wait_until(lambda: changes.count and len(watched.partitions("t")) == 3, "the change")
 
 
 def test_partitions_when_on_several_brokers_then_in_order_of_numbers_and_live_ones_only(
@@ -148,11 +147,13 @@ def test_cluster_when_zookeeper_is_away_then_what_was_known_stands_until_it_is_b
     port = port_of_its_own()
     server = EmbeddedZooKeeper(tmp_path, port=port, java=java, is_durable=False, tick_ms=200)
     server.start()
-    watched = WatchedCluster(Registry(server.connect, request_timeout_s=0.5))
+    registry = Registry(server.connect)
+    watched = WatchedCluster(registry)
     try:
         with Session(server.connect) as session:
             session.create(paths.broker(0), b"me-1:host:1000", ephemeral=False)
         watched.start(60)
+        registry.session._request_timeout_s = 0.5  # not that of its start
         server.stop()
         assert ports(watched) == {0: 1000}
         server = EmbeddedZooKeeper(tmp_path, port=port, java=java, is_durable=False, tick_ms=200)

@@ -342,9 +342,11 @@ def test_broker_when_it_registers_again_at_once_then_it_is_told_everything_anew(
 
     expire_session(brokers[2].registry.session)
 
-    wait_until(lambda: brokers[2].pushes[-1].broker_epoch > brokers[2].pushes[0].broker_epoch, "it")
-    assert brokers[2].pushes[-1].is_full
-    assert led(brokers[2]).state.isr == tuple(one for one in led(brokers[2]).replicas if one != 2)
+    former = brokers[2].pushes[0].broker_epoch
+    wait_until(lambda: brokers[2].pushes[-1].broker_epoch > former, "it")
+    assert next(one for one in brokers[2].pushes if one.broker_epoch > former).is_full
+    others = tuple(one for one in led(brokers[2]).replicas if one != 2)
+    await_told(brokers[2], lambda one: one.state.isr == others)
 
 
 def test_pushes_when_a_broker_does_not_answer_then_its_oldest_push_ages_until_it_does(

@@ -115,7 +115,10 @@ def test_broker_when_stopped_during_a_search_then_ends_it(
 
 def test_turns_when_one_client_has_much_to_do_then_that_of_others_is_done_in_between() -> None:
     turns, gate, order = Turns(), threading.Event(), []
-    blocked = [turns.submit("slow", gate.wait) for _ in range(100)]
+    third_is_done = threading.Event()
+    blocked = [turns.submit("slow", gate.wait)]
+    # all but the first wait for the third call of another client, which comes between them
+    blocked += [turns.submit("slow", third_is_done.wait) for _ in range(99)]
 
     first = turns.submit("other", lambda: order.append("other"))
     first.result(DEADLINE_S)
@@ -127,6 +130,7 @@ def test_turns_when_one_client_has_much_to_do_then_that_of_others_is_done_in_bet
     third = turns.submit("three", lambda: order.append("three"))
     gate.set()
     third.result(DEADLINE_S)
+    third_is_done.set()
     last_of_slow.result(DEADLINE_S)
     assert order == ["other", "three", "slow"]
     turns.stop()
