@@ -66,7 +66,7 @@ def test_wait_until_readable_when_a_new_topics_only_message_was_refused_does_not
     cluster = StaticCluster([BrokerAddress(-1, "127.0.0.1", broker.port)], Connection)
     with (
         closing(cluster),
-        Producer(cluster, Connection, ProducerSettings(timeout_s=0.5)) as producer,
+        Producer(cluster, Connection, ProducerSettings(timeout_s=20)) as producer,
     ):
         assert producer.partitions("t") == [T]
         delivery = producer.send_set(T, SET)
