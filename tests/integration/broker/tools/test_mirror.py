@@ -212,8 +212,9 @@ def test_mirror_when_the_target_is_away_then_finishes_nothing_until_it_is_back(
 
 
 def test_mirror_when_stopped_while_the_target_is_away_then_gives_up_and_says_why(
-    start_broker: BrokerFactory, start_mirror: StartMirror
+    start_broker: BrokerFactory, start_mirror: StartMirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("broker.tools.mirror._GRACE_S", 60.0)  # its threads end by themselves
     broker = start_broker()
     group = Group(1)
     running = start_mirror(group, broker, drain_s=0.2)
@@ -242,7 +243,10 @@ class AwayCluster(SourceCluster):
         raise RegistryUnreachableError("it is away")
 
 
-def test_mirror_when_stopped_while_it_has_found_no_place_for_what_it_read_then_says_why() -> None:
+def test_mirror_when_stopped_while_it_has_found_no_place_for_what_it_read_then_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("broker.tools.mirror._GRACE_S", 60.0)  # its threads end by themselves
     group, target = Group(1), AwayCluster()
     route = Route(SourceCluster(), target, connect, lambda topic: topic)
     running = Running(
