@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
-from kazoo.client import KazooClient
 
 from broker.consumer.committer import AssignedPartition, Committer
 from broker.consumer.config import ConsumerConfig
@@ -19,7 +18,7 @@ from broker.zk.registry import Registry
 from broker.zk.session import Session
 from tests.integration.cluster.group_harness import Cluster, Load
 from tests.support.waiting import wait_until
-from tests.support.zookeeper import await_registered
+from tests.support.zookeeper import await_registered, expire_session
 
 pytestmark = pytest.mark.zookeeper
 
@@ -52,14 +51,6 @@ def join(cluster: Cluster, topic: str) -> Iterator[Join]:
 def nodes(cluster: Cluster) -> Registry:
     """The registry as a bystander sees it."""
     return cluster.registry
-
-
-def expire_session(connector: ConsumerConnector, server: str) -> None:
-    """End a connector's session on the server, as if it had been silent for too long."""
-    client = KazooClient(server, client_id=connector._registry.session._client.client_id)
-    client.start()
-    client.stop()
-    client.close()
 
 
 def test_connector_when_it_joins_then_nodes_have_the_bytes_of_kafka_07_and_its_mark(
@@ -204,7 +195,7 @@ def test_connector_when_its_session_expires_then_joins_again_and_keeps_its_progr
     (consumer,) = nodes.session.children(ids)
     node = f"{ids}/{consumer}"
     _, before = nodes.session.get(node)
-    expire_session(connector, cluster.zookeeper.partition("/")[0])
+    expire_session(connector._registry.session)
 
     def has_come_back() -> bool:  # after a time without a node, which may be over at once
         stat = nodes.session.exists(node)
@@ -244,7 +235,7 @@ def test_connector_when_offsets_are_lost_and_zookeeper_goes_again_then_they_are_
     monkeypatch.setattr(Committer, "salvage", salvage_later)
     for name in committed:
         nodes.session.delete(f"/consumers/{topic}/offsets/{topic}/{name}")
-    expire_session(connector, cluster.zookeeper.partition("/")[0])
+    expire_session(connector._registry.session)
 
     wait_until(lambda: len(calls) > 1, "another try")
     wait_until(lambda: cluster.offsets(topic, topic) == committed, "the offsets")

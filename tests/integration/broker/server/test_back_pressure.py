@@ -102,8 +102,8 @@ def test_client_when_it_takes_no_filtered_reads_then_those_in_memory_are_few(
     # searches are done in order: this one is after all that were asked for before it
     assert connect(broker).read_filtered("events", 0, b"x").runs == ()
     assert connection.responses.bytes_in_memory < MAX_RESPONSES_IN_MEMORY_BYTES + 2 * answer_bytes
-    for _ in range(count):
-        assert len(peer.receive()) == answer_bytes
+    for _ in range(count):  # a search that pauses in between finds the same in more runs
+        assert len(peer.receive()) > 1000 * 1000
 
 
 def test_client_when_more_responses_wait_than_allowed_then_all_come_in_the_end(
