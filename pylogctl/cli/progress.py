@@ -25,7 +25,7 @@ _SHOW_AFTER_S = 0.5
 _REFRESH_S = 0.1
 LINE_EVERY_S = 5.0
 _MINUTE_S = 60
-_ANNOUNCE_WAIT_AFTER_S = 2.0
+ANNOUNCE_WAIT_AFTER_S = 2.0
 
 
 class Progress:
@@ -203,17 +203,17 @@ def announced_wait(
     env: Environment,
     what: str,
     *,
-    after_s: float = _ANNOUNCE_WAIT_AFTER_S,
+    after_s: float | None = None,
     every_s: float | None = None,
 ) -> Iterator[None]:
-    """Write a note if a block takes longer than `after_s`, and then one each `every_s`.
+    """Write a note if a block takes longer than `after_s` (2 s), and then one each `every_s`.
 
     `what` is such as `ZooKeeper at localhost:2181`.
     """
     has_ended = threading.Event()
 
     def announce() -> None:
-        wait_s: float | None = after_s
+        wait_s: float | None = ANNOUNCE_WAIT_AFTER_S if after_s is None else after_s
         began_s = time.monotonic()
         while wait_s is not None and not has_ended.wait(wait_s):
             so_far = f", {time.monotonic() - began_s:.0f} s so far" if every_s else ""

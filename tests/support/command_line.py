@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pylogctl.cli import tree
+from pylogctl.cli import progress, tree
 from pylogctl.cli.app import root
 from pylogctl.cli.environment import CliError, Streams
 from pylogctl.cli.report import as_text, failure_of
@@ -23,6 +24,7 @@ from tests.support.json_schemas import check_output
 REPOSITORY = Path(__file__).parents[2]
 _OWN = ("PYLOGCTL_", "XDG_")
 """How the names of variables begin that the program reads."""
+_NOTES_OF_A_SLOW_MACHINE = re.compile(r"^waiting for .*\n", re.M)
 
 
 class Result(NamedTuple):
@@ -55,8 +57,10 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def invoke() -> Invoke:
+def invoke(monkeypatch: pytest.MonkeyPatch) -> Invoke:
     """Run a command line in this process; standard input is a file with a descriptor."""
+    # notes about waits would say how busy the machine is
+    monkeypatch.setattr(progress, "ANNOUNCE_WAIT_AFTER_S", 60.0)
 
     def run(*args: str, stdin: bytes = b"", tty: bool = False) -> Result:
         stdout, stderr, echoed = io.BytesIO(), io.StringIO(), io.StringIO()
@@ -135,6 +139,7 @@ def run_process(spawn: Spawn) -> Invoke:
         with spawn(*args, **options) as process:
             stdout, stderr = process.communicate(stdin, timeout=240)
         check_output(args, stdout or b"")
-        return Result(process.returncode, stdout or b"", (stderr or b"").decode())
+        told = _NOTES_OF_A_SLOW_MACHINE.sub("", (stderr or b"").decode())
+        return Result(process.returncode, stdout or b"", told)
 
     return run

@@ -718,15 +718,20 @@ def test_registry_port_in_use_is_a_conflict_with_a_way_out(
     assert "--zookeeper-port 0 picks a free port" in result.stderr
 
 
+def metrics_address(broker: Served) -> str:
+    """Return where a broker says that its metrics are; other lines may be before it."""
+    assert broker.process.stderr is not None
+    lines = iter(broker.process.stderr.readline, b"")
+    found = (re.search(r"metrics at (\S+)", one.decode()) for one in lines)
+    return next(filter(None, found))[1]
+
+
 def test_start_with_a_port_for_metrics_serves_what_happened_to_the_messages(
     serve: Callable[..., Served], run_process: Invoke
 ) -> None:
     broker = serve("--ephemeral", "--metrics-port", "0", "--output", "json")
     assert run_process("produce", "t", "--broker", broker.address, stdin=b"a\nb\n").status == 0
-    assert broker.process.stderr is not None
-    noted = re.search(r"metrics at (\S+)", broker.process.stderr.readline().decode())
-    assert noted is not None
-    text = urllib.request.urlopen(noted[1], timeout=60).read().decode()
+    text = urllib.request.urlopen(metrics_address(broker), timeout=60).read().decode()
     samples = {
         (sample.name, tuple(sample.labels.values())): sample.value
         for family in text_string_to_metric_families(text)
@@ -748,10 +753,8 @@ def test_start_with_rules_and_logins_serves_metrics_to_all_and_nothing_else(
     closed = ("acl.enable=true", "super.users=User:root", "authentication.required=true")
     settings = (word for one in closed for word in ("-X", one))
     broker = serve("--ephemeral", "--metrics-port", "0", "-Z", zookeeper, *settings)
-    assert broker.process.stderr is not None
-    lines = iter(broker.process.stderr.readline, b"")
-    noted = next(filter(None, (re.search(r"metrics at (\S+)", one.decode()) for one in lines)))
-    assert b"pylogctl_broker_state" in urllib.request.urlopen(noted[1], timeout=60).read()
+    text = urllib.request.urlopen(metrics_address(broker), timeout=60).read()
+    assert b"pylogctl_broker_state" in text
     listed = run_process("topic", "list", "--broker", broker.address)
     assert listed.status == ExitStatus.LOGIN
 
@@ -761,10 +764,7 @@ def test_start_with_no_metrics_of_partitions_serves_the_others(
 ) -> None:
     broker = serve("--ephemeral", "--metrics-port", "0", "--metrics-no-partitions")
     assert run_process("produce", "t", "--broker", broker.address, stdin=b"a\nb\n").status == 0
-    assert broker.process.stderr is not None
-    noted = re.search(r"metrics at (\S+)", broker.process.stderr.readline().decode())
-    assert noted is not None
-    text = urllib.request.urlopen(noted[1], timeout=60).read().decode()
+    text = urllib.request.urlopen(metrics_address(broker), timeout=60).read().decode()
     assert 'pylogctl_broker_messages_received_total{topic="t"} 2' in text
     assert "pylogctl_log_directory_free_bytes" in text
     assert "pylogctl_log_end_offset_bytes" not in text

@@ -16,6 +16,7 @@ from broker import Broker
 from broker.client.connection import parse_broker_list
 from broker.errors import RegistryUnreachableError, RequestTimeoutError
 from broker.zk.session import Session
+from pylogctl.cli import progress
 from pylogctl.cli.connections import connector
 from pylogctl.cli.environment import Environment, ExitStatus, SharedOptions, Streams
 from tests.support.command_line import Invoke
@@ -148,7 +149,10 @@ def test_session_when_told_to_wait_tries_a_server_that_refuses_until_the_time_is
         Session(unused).start(0.5)
 
 
-def test_connection_for_requests_when_a_server_is_silent_says_so_and_waits_as_help_says() -> None:
+def test_connection_for_requests_when_a_server_is_silent_says_so_and_waits_as_help_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(progress, "ANNOUNCE_WAIT_AFTER_S", 0.1)
     stderr = io.StringIO()
     with server_that_sends(None) as address:
         env = Environment(Streams(None, None, stderr), {})
