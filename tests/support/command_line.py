@@ -27,6 +27,11 @@ _OWN = ("PYLOGCTL_", "XDG_")
 _NOTES_OF_A_SLOW_MACHINE = re.compile(r"^waiting for .*\n", re.M)
 
 
+def without_waits(stderr: bytes) -> str:
+    """Return what a command said without its notes about waits, which a slow machine makes."""
+    return _NOTES_OF_A_SLOW_MACHINE.sub("", stderr.decode())
+
+
 class Result(NamedTuple):
     """How a command ended and what it wrote."""
 
@@ -139,7 +144,6 @@ def run_process(spawn: Spawn) -> Invoke:
         with spawn(*args, **options) as process:
             stdout, stderr = process.communicate(stdin, timeout=240)
         check_output(args, stdout or b"")
-        told = _NOTES_OF_A_SLOW_MACHINE.sub("", (stderr or b"").decode())
-        return Result(process.returncode, stdout or b"", told)
+        return Result(process.returncode, stdout or b"", without_waits(stderr or b""))
 
     return run

@@ -117,7 +117,8 @@ def test_serve_when_zookeeper_is_gone_then_groups_are_unknown_and_said_once(
 ) -> None:
     store(session, "g", {"0-0": 0})
     proxy = ZooKeeperProxy(zookeeper)
-    served = serve(proxy.connect, "--timeout", "200ms", "--no-partitions")
+    served = serve(proxy.connect, "--timeout", "2s", "--no-partitions")
+    wait_until(lambda: ("group_lag_bytes", "g", TOPIC) in served.samples(), "the first look")
     known = served.samples()
     assert known["group_lag_bytes", "g", TOPIC] == END
     assert not any(name == "group_partition_lag_bytes" for name, *_ in known)

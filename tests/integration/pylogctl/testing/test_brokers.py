@@ -76,7 +76,7 @@ def test_broker_when_killed_then_leaves_what_a_crash_leaves() -> None:
 
 
 def test_broker_when_killed_then_a_call_under_way_is_broken_off() -> None:
-    with Broker() as one, one.connect(timeout=0.5) as client:
+    with Broker() as one, one.connect(timeout=3) as client:
         client.send("orders", "one")
         with client.read("orders", stop=None) as reader:
             assert next(reader).text() == "one"
