@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 
 from pylogctl import testing
 from pylogctl.cli import environment
 from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Invoke
+from tests.support.ports import port_of_its_own
 
 
 @pytest.fixture
 def free_address() -> str:
     """An address on which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"127.0.0.1:{server.getsockname()[1]}"
+    return f"127.0.0.1:{port_of_its_own()}"
 
 
 @pytest.fixture

@@ -434,7 +434,7 @@ def test_consume_when_nothing_comes_for_the_idle_time_ends(
     fill(running_broker, "t", [b"a"])
     waits = ("-X", "fetch.wait.max.ms=20")
     base = ("consume", "t", "-b", at(running_broker), "--from-beginning", *waits)
-    result = invoke(*base, "--idle-timeout", "50ms")
+    result = invoke(*base, "--idle-timeout", "3s")  # longer than the message needs to come
     assert (result.status, result.stdout) == (0, b"a\n")
     assert invoke(*base, "--idle-timeout", "50ms", "-n", "2").status == 7
     assert invoke(*base, "--timeout", "100ms").status == 7
