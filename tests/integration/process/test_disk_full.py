@@ -98,7 +98,7 @@ def test_pipe_when_the_disk_stays_full_then_nothing_is_stored_behind_the_first_r
 ) -> None:
     process = start_process()
     process.limit_file_size(10_000)
-    where = ("-b", f"127.0.0.1:{process.port}", "--timeout", "2s", "--batch-messages", "3")
+    where = ("-b", f"127.0.0.1:{process.port}", "--timeout", "6s", "--batch-messages", "3")
     lines = [b"%d " % number + b"x" * (4000 if number == 5 else 900) for number in range(40)]
     with spawn("produce", "events", *where, *args, stdin=subprocess.PIPE) as command:
         _, stderr = command.communicate(b"".join(line + b"\n" for line in lines), timeout=60)

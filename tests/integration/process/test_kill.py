@@ -126,12 +126,18 @@ def run_and_kill(
         for thread in threads:
             thread.start()
         wait_until(lambda: peer.status()["bytes"] > before, "the first set")
+    wait_until(lambda: has_logs(broker.data), "logs, which the first sets create")
     threading.Event().wait(delay_s)
     if is_last:
         wait_until(lambda: all(one.has_published for one in publishers), "acknowledgements")
     broker.kill()
     for thread in threads:
         thread.join()
+
+
+def has_logs(data: Path) -> bool:
+    """Return whether each partition has a segment."""
+    return all(any((data / f"events_{index}").glob("*.pylog")) for index in range(PARTITIONS))
 
 
 def spoil_tail(data: Path, index: int, chance: random.Random) -> None:

@@ -701,7 +701,7 @@ def test_second_broker_with_the_same_id_is_a_conflict(
 ) -> None:
     first = serve("--zookeeper-port", "0", "--data", str(tmp_path / "a"))
     args = ("-Z", first.fields["zookeeper"], "--port", "0", "--data", str(tmp_path / "b"))
-    result = run_process("broker", "start", *args, "-X", "zk.sessiontimeout.ms=500")
+    result = run_process("broker", "start", *args, "-X", "zk.sessiontimeout.ms=3000")
     assert result.status == ExitStatus.CONFLICT
     assert first.address in result.stderr
 

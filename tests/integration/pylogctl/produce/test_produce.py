@@ -857,13 +857,13 @@ def test_produce_when_what_it_sent_cannot_be_read_in_time_tells_the_missing_byte
     broker = start_broker(flush_interval_ms=3_600_000, flush_interval_messages=1_000_000)
     of_07 = BrokerOf07(broker)
     try:
-        args = ("produce", "-b", of_07.address, "t", "--timeout", "2s")
+        args = ("produce", "-b", of_07.address, "t", "--timeout", "6s")
         result = invoke(*args, stdin=b"abc\n\n")
     finally:
         of_07.stop()
     assert result.status == ExitStatus.TIMEOUT
     assert result.stderr.endswith(  # it says before that it waits, if that takes long
-        "error: 23 bytes of t[0-0] cannot be read yet, 2s after they were sent; "
+        "error: 23 bytes of t[0-0] cannot be read yet, 6s after they were sent; "
         "2 messages confirmed, and not known to be readable yet\n"
     )
 

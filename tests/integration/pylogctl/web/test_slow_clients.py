@@ -76,8 +76,10 @@ def test_head_when_it_comes_byte_by_byte_then_the_connection_ends(
 
 
 def test_next_head_when_it_comes_byte_by_byte_then_the_connection_ends(
-    connect: Callable[[], socket.socket],
+    connect: Callable[[], socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(server, "HEAD_S", 3.0)  # the first head must be in time
+    monkeypatch.setattr(server, "WRITE_S", 60.0)
     client = connect()
     client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     received = b""
@@ -111,8 +113,10 @@ def test_response_when_nobody_takes_it_then_the_connection_ends(
 
 
 def test_request_when_it_is_none_then_it_is_refused_with_the_headers_of_all_responses(
-    connect: Callable[[], socket.socket],
+    connect: Callable[[], socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for limit in ("HEAD_S", "WRITE_S"):
+        monkeypatch.setattr(server, limit, 60.0)
     for head in (b"\x16\x03\x01 TLS\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"y" * 9000):
         client = connect()
         client.sendall(head)
