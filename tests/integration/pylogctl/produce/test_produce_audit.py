@@ -199,7 +199,7 @@ def test_produce_when_the_audit_broker_goes_away_then_messages_go_on_and_it_says
     with Producer(cluster, Connection) as producer:
         producer.send("audit", [b"its home is there"])
     cluster.close()
-    brief = ("-X", "num.retries=0", "-X", "connect.timeout.ms=300")
+    brief = ("-X", "num.retries=0", "-X", "connect.timeout.ms=5000")
     args = ("t", "-p", "0-0", "--audit", "audit:1s", *brief)
     with spawn("produce", "-b", at(here, there), *args, stdin=subprocess.PIPE) as process:
         feed(process, b"one\n")

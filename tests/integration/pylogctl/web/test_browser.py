@@ -17,6 +17,7 @@ from tests.support.web_site import HOSTILE, HOSTILE_GROUP, Served, served_site
 from tests.support.web_site import served as serve
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+expect.set_options(timeout=60_000)  # of every assertion; a busy machine needs more than 5 s
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 
 
