@@ -21,6 +21,7 @@ from broker.protocol.responses import LISTED_OFFSETS, decode_read_response
 from tests.integration.broker.server.peer import Peer, partition
 from tests.integration.process.broker_process import BrokerProcess
 from tests.integration.process.conftest import ProcessFactory
+from tests.support.waiting import wait_until
 
 ONE = encode([b"x" * 990])
 SIZE = len(ONE)
@@ -54,6 +55,8 @@ def test_read_when_a_segment_became_shorter_then_only_its_partition_has_an_error
         peer.send(FetchRequest("events", 0, 0, 1 << 20))
         peer.send_bytes(b"")
         assert peer.has_answer(60)
+        with process.peer() as other:  # the broker notes the end only if this peer still reads
+            wait_until(lambda: other.status()["failures"], "the end of the file")
     with process.peer() as peer:
         assert read_both(peer, 0) == [(NO_ERROR, ONE), (NO_ERROR, ONE)]
         assert read_both(peer, SIZE) == [(StorageError.code, b""), (NO_ERROR, ONE)]

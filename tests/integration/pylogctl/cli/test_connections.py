@@ -6,7 +6,7 @@ import io
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -104,8 +104,9 @@ def server_that_sends(data: bytes | None) -> Iterator[str]:
                     return
                 clients.append(client)
                 if data is not None:
-                    client.sendall(data)
-                    client.shutdown(socket.SHUT_WR)
+                    with suppress(OSError):  # the client may have hung up
+                        client.sendall(data)
+                        client.shutdown(socket.SHUT_WR)
 
         thread = threading.Thread(target=serve)
         thread.start()

@@ -19,7 +19,7 @@ import pytest
 from pylogctl.testing.brokers import Broker, Cluster, memory_cluster
 from tests.support.command_line import REPOSITORY, process_environment
 
-_DEADLINE_S = 30.0
+_DEADLINE_S = 60.0
 _TOPICS = {"orders": 3, "audit": 1, "注文": 1}
 _LEAVES = "\x1b[?1049l"  # the alternate screen
 _SHOWS_CURSOR = "\x1b[?25h"
@@ -133,7 +133,7 @@ def test_keys_when_pressed_then_show_what_they_say(start: StartTop, cluster: Clu
     top.until(r"in 0 msg/s 0B/s")  # rates, once there were two looks
     top.press("t", r"^pylogctl top - topics  sort: IN/S desc")
     top.until(r"^.orders +3  2 ")
-    assert re.search(r"^.注文 ", top.text, re.MULTILINE)
+    top.until(r"^.注文 ")
     top.press("<" * 4, "sort: TOPIC desc")
     top.press("R", r"sort: TOPIC .*(\n.*){3}\n>audit.*\n orders.*\n 注文")
     top.press("j", r"^>orders")
@@ -217,9 +217,8 @@ def test_broker_when_killed_then_is_down_with_its_age_and_back_later(start: Star
         top = start("-b", cluster.address)
         top.until(r"^      1 .* (running|ctl) ")
         cluster.broker(1).kill()
-        text = top.until(r"^      1 .* DOWN .* \d+s$")
-        assert "DOWN 1 broker" in text
-        assert re.search(r"Z broker 1 lost: ", text)
+        for part in (r"^      1 .* DOWN .* \d+s$", "DOWN 1 broker", r"Z broker 1 lost: "):
+            top.until(part)
         cluster.broker(1).restart()
         top.until(r"broker 1 is back")
         top.until(r"^      1 .* (running|ctl) ")
