@@ -7,6 +7,7 @@ from itertools import compress
 
 from broker.client.connection import DEFAULT_CONNECT_TIMEOUT_S, DEFAULT_TIMEOUT_S, Connection
 from broker.closing import SelfClosing
+from broker.consumer.fetch_session import MAX_RESPONSE_BYTES
 from broker.errors import NO_ERROR, ProtocolError, error_for_code
 from broker.patterns import PayloadTest
 from broker.protocol import responses
@@ -17,6 +18,7 @@ from broker.protocol.client_requests import (
     ReadRequest,
 )
 from broker.protocol.codec import Fault, decode
+from broker.protocol.message import entry_end, has_length
 from broker.protocol.message_set import filter_entries, raise_fault
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import BaseRequest, FetchRequest, MultiFetchRequest, OffsetsRequest
@@ -47,15 +49,19 @@ class FetchedSet:
         """Return the offset after the last whole message: where the next fetch starts."""
         return self.offset + self._decoded.valid_bytes
 
+    @property
+    def _is_cut(self) -> bool:
+        return self._decoded.fault is Fault.PARTIAL and not self._decoded.valid_bytes
+
     def __iter__(self) -> Iterator[Message]:
         """Give the messages.
 
         Raises:
             InvalidMessageError: at a corrupt message, after the good ones before it.
-            InvalidFetchSizeError: the first message is larger than the fetch.
+            InvalidFetchSizeError: the first message is larger than the fetch, also when grown.
         """
         yield from self._decoded.messages
-        if self._decoded.fault is not Fault.PARTIAL or not self._decoded.valid_bytes:
+        if self._decoded.fault is not Fault.PARTIAL or self._is_cut:
             raise_fault(self._decoded.fault, self.next_offset)
 
     def __len__(self) -> int:
@@ -142,16 +148,24 @@ class SimpleConsumer(SelfClosing):
             topic: to read.
             partition: its index on this broker.
             offset: a message boundary from the log start to the end.
-            max_bytes: at least the length of the largest message.
+            max_bytes: to fetch. If the first message is longer, this is doubled until it holds that
+                message, up to 64 MiB, and fetched again.
 
         Raises:
             OffsetOutOfRangeError: the offset is before the start or past the end.
             WrongPartitionError: the broker has no such partition.
             UnknownServerError: the topic name is not valid.
+
+        Source: the design text of Kafka 0.7 (its code raises `InvalidFetchSizeError` at once).
         """
-        request = FetchRequest(topic, partition, offset, max_bytes)
-        code, data = responses.decode_fetch_response(self._ask(request))
-        return _fetched(request, code, data)
+        while True:
+            request = FetchRequest(topic, partition, offset, max_bytes)
+            code, data = responses.decode_fetch_response(self._ask(request))
+            fetched = _fetched(request, code, data)
+            grown_bytes = _grown(fetched, max_bytes)
+            if grown_bytes == max_bytes:
+                return fetched
+            max_bytes = grown_bytes
 
     def fetch_filtered(
         self, topic: str, partition: int, offset: int, max_bytes: int, payload_filter: PayloadFilter
@@ -165,8 +179,7 @@ class SimpleConsumer(SelfClosing):
             topic: to read.
             partition: its index on this broker.
             offset: a message boundary from the log start to the end.
-            max_bytes: the message that reaches it is the last one returned; at least the length of
-                the largest message, matching or not.
+            max_bytes: the message that reaches it is the last one returned.
             payload_filter: chooses the messages to return.
 
         Returns:
@@ -191,7 +204,7 @@ class SimpleConsumer(SelfClosing):
         return FilteredSet(offset, part.runs, part.next_offset, is_wanted)
 
     def multifetch(self, fetches: Sequence[FetchRequest]) -> list[FetchedSet]:
-        """Return the sets of several fetches, in their order.
+        """Return the sets of several fetches, in their order; their sizes do not grow.
 
         Raises:
             ServerError: a fetch failed; the first failure is raised.
@@ -234,6 +247,17 @@ def _selected(fetched: FetchedSet, is_wanted: PayloadTest) -> FilteredSet:
     spans = found.spans if found.end or not len(view) else [(0, len(view))]
     runs = [responses.Run(fetched.offset + start, view[start:end]) for start, end in spans]
     return FilteredSet(fetched.offset, runs, fetched.offset + found.end, is_wanted)
+
+
+def _grown(fetched: FetchedSet, max_bytes: int) -> int:
+    """Return `max_bytes`, doubled until it holds the first message if only the fetch cuts that."""
+    data = memoryview(fetched.data)
+    if not fetched._is_cut or len(data) < max_bytes:
+        return max_bytes
+    needed_bytes, grown_bytes = entry_end(data, 0) if has_length(data) else len(data) + 1, max_bytes
+    while grown_bytes < needed_bytes:
+        grown_bytes *= 2
+    return max_bytes if needed_bytes > MAX_RESPONSE_BYTES else min(grown_bytes, MAX_RESPONSE_BYTES)
 
 
 def _fetched(request: FetchRequest, code: int, data: memoryview) -> FetchedSet:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from broker.consumer import simple_consumer
 from broker.consumer.simple_consumer import SimpleConsumer
 from broker.errors import (
     BrokerUnreachableError,
@@ -58,12 +59,24 @@ def test_fetch_when_at_the_end_then_empty(consumer: SimpleConsumer) -> None:
     assert (list(fetched), fetched.next_offset) == ([], 26)
 
 
-def test_fetch_when_first_message_does_not_fit_then_raises_while_iterating(
-    consumer: SimpleConsumer,
+@pytest.mark.parametrize("max_bytes", [1, 3, 12])
+def test_fetch_when_first_message_is_longer_then_doubles_until_it_fits(
+    max_bytes: int, consumer: SimpleConsumer
 ) -> None:
-    fetched = consumer.fetch("events", 0, 0, 12)
-    with pytest.raises(InvalidFetchSizeError):
+    fetched = consumer.fetch("events", 0, 0, max_bytes)
+    assert next(iter(fetched)) == (0, 13, b"one")
+    assert len(fetched.data) in (16, 24)
+
+
+def test_fetch_when_first_message_is_longer_than_the_maximum_then_raises_while_iterating(
+    consumer: SimpleConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simple_consumer, "MAX_RESPONSE_BYTES", 12)
+    fetched = consumer.fetch("events", 0, 0, 5)
+    with pytest.raises(InvalidFetchSizeError, match="message at 0 is larger than the fetch"):
         list(fetched)
+    assert len(fetched.data) == 5
+    assert len(consumer.fetch("events", 0, 0, 13)) == 1
 
 
 def test_fetch_when_offset_is_inside_a_message_then_raises_while_iterating(
