@@ -15,8 +15,16 @@ from broker.aio.access import AsyncAccess, AsyncClosedAtEnd
 from broker.aio.send_loop import InThread, Lane, SendLoop
 from broker.api import values
 from broker.api.errors import BufferFull, Closed, Error, TimedOut, public
-from broker.api.producer import ProducerCore
-from broker.api.values import UNSET, PartitionLike, Receipt, Timeout, Value, payloads_of
+from broker.api.producer import ProducerCore, queued_of
+from broker.api.values import (
+    UNSET,
+    Addressed,
+    PartitionLike,
+    Receipt,
+    Timeout,
+    Value,
+    payloads_of,
+)
 from broker.client import backoff
 from broker.errors import BrokerError
 from broker.producer.delivery import Failures
@@ -230,6 +238,37 @@ class AsyncProducer(ProducerCore, AsyncClosedAtEnd):
     ) -> AsyncDelivery:
         """Queue messages for one partition, in this order; all of them or none. See `send`."""
         return await self._queue(topic, payloads_of(values), key, partition, timeout)
+
+    async def send_all(
+        self, messages: Iterable[Addressed], *, timeout: Timeout = UNSET
+    ) -> list[AsyncDelivery]:
+        """Queue messages for several topics, in this order.
+
+        If the task is cancelled meanwhile, those queued before are sent.
+
+        Args:
+            messages: each `(topic, value)` or `(topic, value, key)`; see `send`.
+            timeout: seconds for all of them; as for `send`.
+
+        Returns:
+            A delivery for each message, in their order.
+
+        Raises:
+            Partial: some were not queued, of which the text names the first by place and topic;
+                `failed` has their errors by their place ("0", "1", ..), `done` the deliveries of
+                the others, which are sent. If all fail, the error of the first.
+            TypeError: a message is of another form; nothing is queued.
+        """
+        checked = values.addressed_of(messages)
+        give_up_s = self._deadline(timeout, None)
+        deliveries: list[AsyncDelivery] = []
+        failed: dict[int, Error] = {}
+        for place, (topic, payload, key) in enumerate(checked):
+            try:
+                deliveries.append(await self._queue(topic, [payload], key, None, None, give_up_s))
+            except Error as error:
+                failed[place] = error
+        return queued_of(deliveries, failed, checked)
 
     async def _queue(
         self,

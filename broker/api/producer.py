@@ -7,14 +7,23 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 from broker import deadlines
 from broker.api import values
 from broker.api.access import Access, ClosedAtEnd, repeated
 from broker.api.errors import Closed, Error, Partial, TimedOut, public, translated
-from broker.api.values import UNSET, PartitionLike, Receipt, Timeout, Unset, Value, payloads_of
+from broker.api.values import (
+    UNSET,
+    Addressed,
+    PartitionLike,
+    Receipt,
+    Timeout,
+    Unset,
+    Value,
+    payloads_of,
+)
 from broker.errors import ArgumentError, BrokerError
 from broker.producer import unclosed
 from broker.producer.delivery import Delivery as FloorDelivery
@@ -35,6 +44,7 @@ COMMIT_S = 30.0  # that a broker may take to commit a set
 
 CodecName = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
+_D = TypeVar("_D")
 _lock = threading.Lock()  # guards the callbacks of all deliveries
 
 
@@ -278,6 +288,35 @@ class Producer(ProducerCore, ClosedAtEnd):
         """Queue messages for one partition, in this order; all of them or none. See `send`."""
         return self._send(topic, payloads_of(values), key, partition, timeout)
 
+    def send_all(
+        self, messages: Iterable[Addressed], *, timeout: Timeout = UNSET
+    ) -> list[Delivery]:
+        """Queue messages for several topics, in this order.
+
+        Args:
+            messages: each `(topic, value)` or `(topic, value, key)`; see `send`.
+            timeout: seconds for all of them; as for `send`.
+
+        Returns:
+            A delivery for each message, in their order.
+
+        Raises:
+            Partial: some were not queued, of which the text names the first by place and topic;
+                `failed` has their errors by their place ("0", "1", ..), `done` the deliveries of
+                the others, which are sent. If all fail, the error of the first.
+            TypeError: a message is of another form; nothing is queued.
+        """
+        checked = values.addressed_of(messages)
+        deliveries: list[Delivery] = []
+        failed: dict[int, Error] = {}
+        with deadlines.Limit(self._seconds(timeout)):
+            for place, (topic, payload, key) in enumerate(checked):
+                try:
+                    deliveries.append(self._send(topic, [payload], key, None, None))
+                except Error as error:
+                    failed[place] = error
+        return queued_of(deliveries, failed, checked)
+
     def _send(
         self,
         topic: str,
@@ -361,12 +400,28 @@ class Producer(ProducerCore, ClosedAtEnd):
 
 def receipts_of(receipts: list[Receipt], failed: Mapping[int, Error]) -> list[Receipt]:
     """Return the receipts of several messages; raise if some failed, by their place."""
+    return _results_of(receipts, failed, "acknowledged", lambda _: "")
+
+
+def queued_of(
+    deliveries: list[_D], failed: Mapping[int, Error], checked: Sequence[tuple[str, Any, Any]]
+) -> list[_D]:
+    """Return the deliveries of several messages; raise if some are not queued, by their place."""
+    return _results_of(
+        deliveries, failed, "queued", lambda place: f"message {place} to '{checked[place][0]}': "
+    )
+
+
+def _results_of(
+    results: list[_D], failed: Mapping[int, Error], done: str, name_of: Callable[[int], str]
+) -> list[_D]:
     if not failed:
-        return receipts
-    first = failed[min(failed)]
-    if not receipts:
+        return results
+    place = min(failed)
+    first = failed[place]
+    if not results:
         raise first
-    count = len(receipts) + len(failed)
-    text = f"{len(failed)} of {count} messages were not acknowledged: {first}"
+    count = len(results) + len(failed)
+    text = f"{len(failed)} of {count} messages were not {done}: {name_of(place)}{first}"
     by_place = {str(place): failed[place] for place in sorted(failed)}
-    raise Partial(text, receipts, by_place) from first
+    raise Partial(text, results, by_place) from first

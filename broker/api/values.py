@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 Value = bytes | str | bytearray | memoryview
 """A message, or its key; text is sent as UTF-8."""
 
+Addressed = tuple[str, Value] | tuple[str, Value, Value | None]
+"""A message with its topic, and with a key, if it has one."""
+
 AcksLike = Acks | Literal["all", -1, 0, 1]
 """Acknowledgements, also by the words and numbers of Kafka: `"all"` is `Acks.COMMITTED`."""
 
@@ -151,6 +154,20 @@ def payloads_of(values: Iterable[Value]) -> list[bytes]:
     if not isinstance(values, Iterable):
         raise TypeError(f"give several messages, such as a list, not {type(values).__name__}")
     return [payload_of(one) for one in values]
+
+
+def addressed_of(messages: Iterable[object]) -> list[tuple[str, bytes, bytes | None]]:
+    """Return the topic, bytes and key of each message; `TypeError` for one of another form."""
+    found = []
+    for place, one in enumerate(messages):
+        if not isinstance(one, tuple) or len(one) not in (2, 3):
+            raise TypeError(f"give message {place} as (topic, value) or (topic, value, key)")
+        topic, value, *rest = one
+        try:
+            found.append((topic_of(topic), payload_of(value), key_of(*rest or [None])))
+        except TypeError as error:
+            raise TypeError(f"message {place}: {error}") from None
+    return found
 
 
 def number_of(name: str, value: object, least: float) -> None:

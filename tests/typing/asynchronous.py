@@ -17,6 +17,8 @@ async def main(address: str) -> None:
         async with client.producer(codec="gzip") as producer:
             delivery = await producer.send("orders", b"two")
             assert_type(await delivery, pylogctl.Receipt)
+            both = await producer.send_all([("orders", "three"), ("payments", "four")])
+            assert_type(both, list[pylogctl.AsyncDelivery])
         async for message in client.read("orders"):
             assert_type(message, pylogctl.Message)
         async for batch in client.read_batches("orders", start="@-10m"):

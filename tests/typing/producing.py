@@ -21,6 +21,8 @@ def send(address: str) -> pylogctl.Receipt:
         with client.producer(codec="gzip", linger=0.01, on_delivery=note) as producer:
             delivery = producer.send("orders", b"three")
             assert_type(delivery, pylogctl.Delivery)
+            both = producer.send_all([("orders", "four"), ("payments", b"five", "k")])
+            assert_type(both, list[pylogctl.Delivery])
             assert_type(delivery.exception(), pylogctl.Error | None)
             producer.flush(timeout=1.0)
         return delivery.result(timeout=1)
@@ -35,6 +37,7 @@ def mistake(client: pylogctl.Client) -> None:
     """Make the mistakes that checkers find."""
     client.send("orders", 5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     client.send_many("orders", 5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    client.producer().send_all(["orders"])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
     client.send("orders", "one", acks="most")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     client.send("orders", "one", on_delivery=note)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     client.producer(codec="zip")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

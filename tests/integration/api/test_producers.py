@@ -130,6 +130,50 @@ def test_send_many_when_the_brokers_refuse_one_then_that_one_fails_alone() -> No
         assert [one.value for one in client.read("t")] == values[:10] + values[11:]
 
 
+ADDRESSED: list[Any] = [
+    ("orders", "one", "k"),
+    ("a/b", "two"),
+    ("payments", b"three"),
+    ("orders", "x" * 1_000_001),
+    ("orders", "four", "k"),
+]
+
+
+def check_addressed(error: pylogctl.Partial, client: pylogctl.Client) -> None:
+    """Check that two of `ADDRESSED` failed, and that the others were sent in their order."""
+    assert str(error).startswith("2 of 5 messages were not queued: message 1 to 'a/b': ")
+    failed = {place: type(one) for place, one in error.failed.items()}
+    assert failed == {"1": pylogctl.InvalidName, "3": pylogctl.TooLarge}
+    assert [one.result().topic for one in error.done] == ["orders", "payments", "orders"]
+    assert [one.text() for one in client.read("orders")] == ["one", "four"]
+    assert [one.text() for one in client.read("payments")] == ["three"]
+
+
+def test_send_all_when_messages_of_several_topics_fail_then_the_others_are_sent() -> None:
+    with Broker({"num.partitions": "3"}) as broker, broker.connect() as client:
+        with client.producer() as producer:
+            with pytest.raises(pylogctl.Partial) as caught:
+                producer.send_all(ADDRESSED)
+            with pytest.raises(pylogctl.InvalidName):
+                producer.send_all([("a/b", "two")])
+            with pytest.raises(TypeError, match="message 1: give one message as bytes or str"):
+                producer.send_all([("orders", "five"), ("orders", 6)])  # type: ignore[list-item]
+            assert producer.send_all([]) == []
+        check_addressed(caught.value, client)
+
+
+def test_send_all_when_awaited_and_some_fail_then_the_others_are_sent() -> None:
+    async def send(address: str | None) -> pylogctl.Partial:
+        async with pylogctl.aconnect(address) as client, client.producer() as producer:
+            with pytest.raises(pylogctl.Partial) as caught:
+                await producer.send_all(ADDRESSED)
+            await producer.flush()
+            return caught.value
+
+    with Broker({"num.partitions": "3"}) as broker, broker.connect() as client:
+        check_addressed(asyncio.run(send(broker.address)), client)
+
+
 def test_send_when_it_fails_then_its_error_is_raised_and_not_logged_as_well(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
