@@ -54,12 +54,12 @@ class MembershipOptions(Choice):
         "-o says where partitions start that it has no offset of; those created later start at "
         "their beginning.",
     )
-    commit: Literal["auto", "before", "exit", "none"] = limits.option(
+    commit: Literal["after", "before", "exit", "none"] = limits.option(
         "--commit",
-        "When the group's offsets are stored. Before: in front of each message, so that none comes "
-        "twice. Exit: at its end, or when another member gets the partition. None: a look that "
-        "moves nothing.",
-        default="auto",
+        "When the group's offsets are stored. After: behind messages that were handled, so that "
+        "none is lost. Before: in front of each message, so that none comes twice. Exit: at the "
+        "end, or when another member gets the partition. None: a look that moves nothing.",
+        default="after",
     )
     metrics_port: shared.MetricsPortOption = None
 

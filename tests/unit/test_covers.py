@@ -1,4 +1,4 @@
-"""The lists of failures and of ways in name tests and simulated faults that exist."""
+"""The lists of failures, ways in and promises name tests and simulated faults that exist."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ REPOSITORY = Path(__file__).parents[2]
 TEXTS = {
     "S": (REPOSITORY / "docs/replication-failures.md").read_text(encoding="utf-8"),
     "W": (REPOSITORY / "docs/ways-in.md").read_text(encoding="utf-8"),
+    "P": (REPOSITORY / "docs/promises.md").read_text(encoding="utf-8"),
 }
 NAMED = sorted(set(re.findall(r"`(tests/[\w/.]+)::(\w+)`", "".join(TEXTS.values()))))
 

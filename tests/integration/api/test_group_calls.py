@@ -186,6 +186,28 @@ def test_lag_when_offsets_are_kept_elsewhere_then_is_unknown(
     assert (lag.status, lag.total_bytes) == (LagStatus.UNKNOWN, None)
 
 
+def test_message_when_stored_twice_then_is_two_by_offset_and_one_by_id(
+    client: pylogctl.Client, topic: str, group: str, tmp_path: Path
+) -> None:
+    name = f"ids-{topic}"
+    client.send_many(name, ["id-1", "id-1", "id-2"], key="k")  # as after a lost response
+    counts = []
+    for _ in range(2):  # the second time from the offsets beside the results
+        with (
+            SqliteOffsets(tmp_path / "results.db", group) as offsets,
+            client.group(
+                group, name, start="earliest", commit="manual", offsets=offsets, idle=2
+            ) as reading,
+        ):
+            for message in reading:
+                with offsets.transaction() as database:
+                    assert offsets.finish(message)
+                    database.execute("CREATE TABLE IF NOT EXISTS ids (id TEXT PRIMARY KEY)")
+                    added = "INSERT OR IGNORE INTO ids VALUES (?)"
+                    counts.append(database.execute(added, (message.text(),)).rowcount)
+    assert counts == [1, 0, 1]
+
+
 def test_verify_group_when_nobody_reads_then_names_the_partitions(
     client: pylogctl.Client, topic: str, group: str
 ) -> None:

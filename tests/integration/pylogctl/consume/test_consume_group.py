@@ -227,7 +227,7 @@ DAMAGES = {"length": (13, 0x7F), "magic byte": (17, 7), "payload": (13 + 10, ord
 
 
 @pytest.mark.parametrize(("position", "value"), DAMAGES.values(), ids=DAMAGES.keys())
-@pytest.mark.parametrize("commit", ["auto", "exit"])
+@pytest.mark.parametrize("commit", ["after", "exit"])
 def test_consume_when_a_message_is_damaged_stays_there_and_keeps_what_else_was_read(
     broker: Broker,
     publish: Callable[..., None],

@@ -108,7 +108,7 @@ def test_consume_when_three_join_a_new_group_at_once_then_each_message_comes_onc
     assert Counter(members.lines()) == Counter(sent)
 
 
-@pytest.mark.parametrize("commit", ["auto", "exit"])
+@pytest.mark.parametrize("commit", ["after", "exit"])
 def test_consume_when_three_read_to_the_end_then_each_message_comes_once_and_none_again(
     client: pylogctl.Client, topic: str, join: Callable[..., Members], commit: str
 ) -> None:
