@@ -16,6 +16,7 @@ package.
                       several reports
     pytest_plugin.py  pytest fixtures for programs that use pylogctl; installed with it, imported
                       when first used
+    windows.py        windows in time for a consumer: messages by key, as `pipeline window` has them
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, assert_type
 
 import pylogctl
+from pylogctl import windows
 
 
 def read(client: pylogctl.Client) -> Iterator[str]:
@@ -31,6 +32,16 @@ def read(client: pylogctl.Client) -> Iterator[str]:
         assert_type(batch.values(), list[bytes])
         assert_type(batch.data, memoryview)
         assert_type(batch.messages(), list[pylogctl.Message])
+
+
+def count(client: pylogctl.Client) -> None:
+    """Sort messages into windows."""
+    minutes = windows.tumbling(60, key=lambda message: message.partition, lateness=1.5)
+    assert_type(minutes, windows.Windows)
+    for closed in minutes.add_all(client.read("orders")):
+        assert_type(closed.start, datetime)
+        assert_type(closed.messages, list[pylogctl.Message])
+    windows.sessions(60, time=lambda message: message.value)  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType]
 
 
 def join(client: pylogctl.Client) -> None:

@@ -138,6 +138,7 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "doctor": {"cli"},
     "testing": set(),
     "pytest_plugin": {"testing"},
+    "windows": set(),
     "help": {"cli"},
     "broker": {"cli", "topic"},
     "log": {"cli", "copy", "format", "produce"},

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import pylogctl
 from broker.errors import QueryError
 from broker.server.broker import Broker
 from broker.spark.events import count_sessions, count_windows, largest
 from broker.spark.extraction import EventFields, events
 from broker.spark.loading.dates import TimeFormat
 from broker.spark.source import read_messages, stream_messages
+from broker.times import epoch_ms
+from pylogctl import windows
 from tests.support.segments import WriteSegments
 from tests.support.spark_session import publish
 
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BASE_MS = 1_700_000_040_000  # at the start of a minute
 BY_USER = EventFields(key_field=".user", time_field=".ts")
 Counts = list[tuple[int, int, str | None, int]]
@@ -167,6 +174,58 @@ def test_stream_when_the_watermark_passes_then_sessions_come_once_and_late_event
     found = seconds(spark.read.parquet(str(tmp_path / "output")))
 
     assert found == [(0, 15, "a", 2), (8, 18, "b", 1), (100, 110, "a", 1)]
+    sessions = windows.sessions(10, **IN_PYTHON | {"lateness": 5})
+    with pylogctl.connect(f"127.0.0.1:{running_broker.port}") as client:
+        assert in_seconds(chain(*map(sessions.add, client.read("events")))) == found
+    assert (sessions.late_count, sessions.open_count) == (1, 1)
+
+
+def test_windows_without_spark_when_compared_then_are_the_same(
+    spark: SparkSession, running_broker: Broker
+) -> None:
+    dice = random.Random(7)
+    # a gap's length apart and a millisecond more, at ends of windows, before 1970, in disorder
+    sent = at(*(("x", one) for one in (0, 10, 20.001, 60, 69.999, 79.999)))
+    sent += at(*((dice.choice("abc"), round(dice.uniform(0, 1000), 3)) for _ in range(200)))
+    sent += [b'{"user":"y","ts":"1969-12-31T23:59:%dZ"}' % second for second in (11, 53)]
+    dice.shuffle(sent)
+    publish(running_broker, "events", [*sent, b"no json"])
+    with pylogctl.connect(f"127.0.0.1:{running_broker.port}") as client:
+        messages = list(client.read("events"))
+
+    table = events(read_messages(spark, on(running_broker), columns=["value"]), BY_USER).cache()
+    for counted, made in (
+        (count_windows(table, 60_000), windows.tumbling(60, **IN_PYTHON)),
+        (count_windows(table, 60_000, slide_ms=25_000), windows.sliding(60, 25, **IN_PYTHON)),
+        (count_sessions(table, 10_000), windows.sessions(10, **IN_PYTHON)),
+    ):
+        found = in_seconds(made.add_all(messages))
+        assert found == seconds(counted)
+        assert sum(one[3] for one in found) >= len(sent)
+        assert (made.late_count, made.timeless_count) == (0, 1)
+
+
+def time_of(message: pylogctl.Message) -> datetime | None:
+    if not message.value.startswith(b"{"):
+        return None
+    ts = message.json()["ts"]
+    return EPOCH + timedelta(milliseconds=ts) if isinstance(ts, int) else datetime.fromisoformat(ts)
+
+
+def user_of(message: pylogctl.Message) -> str:
+    return str(message.json()["user"])
+
+
+IN_PYTHON: Any = {"key": user_of, "time": time_of, "lateness": 1e10}
+
+
+def in_seconds(closed: Iterable[windows.Window]) -> Counts:
+    """Return what `seconds` does."""
+    made = []
+    for one in closed:
+        start, end = ((epoch_ms(time) - BASE_MS) // 1000 for time in (one.start, one.end))
+        made.append((start, end, str(one.key), len(one.messages)))
+    return sorted(made, key=lambda row: (row[0], row[2]))
 
 
 def lines_of(shared_data: Path, name: str) -> list[bytes]:
