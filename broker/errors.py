@@ -601,6 +601,54 @@ class ResponseTooLargeError(ServerError):
     code = 132
 
 
+class UnknownSchemaError(ServerError, public="UnknownSchema"):
+    """There is no schema of an id, or no such subject or version."""
+
+    code = 134
+
+
+class InvalidSchemaError(ServerError, public="InvalidSchema"):
+    """A text is no schema of its type, or exceeds the bounds of schemas."""
+
+    code = 135
+
+
+class IncompatibleSchemaError(ServerError, public="IncompatibleSchema"):
+    """A schema does not fit earlier versions of its subject, as its compatibility demands."""
+
+    code = 136
+
+    @property
+    def reasons(self) -> list[str]:
+        """Return why it does not fit: the lines of the text behind the first."""
+        return str(self).splitlines()[1:]
+
+
+class SchemaMismatchError(ServerError, public="SchemaMismatch"):
+    """A payload, or a value, does not fit its schema, or names no known one."""
+
+    code = 137
+
+
+class SchemaIdTakenError(ServerError, ConflictError):
+    """A schema is to keep an id that another schema has, or it has another id itself."""
+
+    code = 138
+
+
+class SchemasUnavailableError(ServerError):
+    """A broker cannot reach the registry of schemas at present."""
+
+    code = 139
+    is_retriable = True
+
+
+class SchemaAuthorizationError(ServerError):
+    """A client may not do this to a subject of schemas."""
+
+    code = 140
+
+
 NO_ERROR = 0
 
 

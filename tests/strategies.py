@@ -47,6 +47,8 @@ from broker.protocol.client_requests import (
     PayloadFilter,
     PublishRequest,
     ReadRequest,
+    SchemaOperation,
+    SchemasRequest,
     SessionReadRequest,
 )
 from broker.protocol.cluster_requests import (
@@ -381,6 +383,9 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
     ),
     ReadChangesRequest: st.builds(ReadChangesRequest, INT64),
     DigestLogRequest: st.builds(DigestLogRequest, PARTITION, INT64, INT32),
+    SchemasRequest: st.builds(
+        SchemasRequest, st.sampled_from(SchemaOperation), SHORT_STRING, st.binary(max_size=40)
+    ),
     AuthenticateRequest: st.builds(
         AuthenticateRequest, SHORT_STRING, st.integers(-128, 127), st.binary(max_size=40)
     ),

@@ -19,6 +19,7 @@ read_replicas.py      which replica of each partition a consumer reads from: its
                       in-sync follower
 registry_cluster.py   the brokers, topics and partitions of a cluster, as registered in
                       ZooKeeper
+schemas.py            the registry of schemas, asked through any broker; schemas are kept by id
 selection.py          selection of topics and of their partitions; what is selected must exist
 side.py               an open cluster as those who look at it, or change it, are given it
 static_cluster.py     the brokers, topics and partitions of a cluster, read from listed brokers

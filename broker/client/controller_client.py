@@ -74,7 +74,10 @@ def cluster_metadata(
 def ask_any(
     brokers: Sequence[BrokerAddress], connect: Connect, request: ExtensionRequest
 ) -> Reader:
-    """Return the body of the response of the first broker that knows the request and responds."""
+    """Return the body of the response of the first broker that knows the request and responds.
+
+    A refusal that a retry cannot help is raised at once.
+    """
     last: errors.BrokerError = errors.BrokerUnreachableError("there is no broker to ask")
     give_up_s = time.monotonic() + FIRST_RESPONSE_S
     for index, broker in enumerate(brokers):
@@ -87,6 +90,12 @@ def ask_any(
                 if not understands:
                     raise errors.UnsupportedVersionError(f"{connection.name} knows only of itself")
                 return connection.call(request)
+        except errors.UnsupportedVersionError as error:
+            last = error
+        except errors.ServerError as error:
+            if not error.is_retriable:  # others would answer the same
+                raise
+            last = error
         except errors.BrokerError as error:
             last = error
     raise last

@@ -59,6 +59,8 @@ CLUSTER_KEY_NAME = "cluster.key"
 """What brokers prove themselves with, for its owner only."""
 SETTINGS_NAME = "settings"
 """The last good settings that came from ZooKeeper, used where its nodes are damaged at a start."""
+SCHEMAS_NAME = "schemas.json"
+"""The registry of schemas of a broker without ZooKeeper."""
 MOVING_NAME = ".moving"
 """Holds logs that are being copied here from another data directory."""
 MOVED_FROM_NAME = "moved-from"
@@ -85,6 +87,7 @@ _OWN_NAMES = frozenset(
         CHECKPOINT_NAME,
         SETTINGS_NAME,
         CLUSTER_KEY_NAME,
+        SCHEMAS_NAME,
     )
 )
 _COUNTS_FIRST_LINE = "pylogctl-partition-counts 1"

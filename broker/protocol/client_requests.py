@@ -80,6 +80,40 @@ class DigestLogRequest(ControlRequest):
     length: Int32
 
 
+class SchemaOperation(IntEnum):
+    """What is asked of the registry of schemas; see `SchemasRequest`."""
+
+    GET = 0
+    SUBJECTS = 1
+    VERSIONS = 2
+    VERSION = 3
+    REGISTER = 4
+    FIND = 5
+    CHECK = 6
+    DELETE = 7
+    COMPATIBILITY = 8
+    SET_COMPATIBILITY = 9
+    CONTRACT = 10
+    SAME_IDS = 11
+
+
+@dataclass(frozen=True)
+class SchemasRequest(ControlRequest):
+    """Ask the registry of schemas, or change it; any broker answers.
+
+    `name` is a subject, or for `CONTRACT` a topic; `arguments` and the response are JSON.
+    """
+
+    TYPE = requests.RequestType.SCHEMAS
+    RESPONSE = layouts.DATA
+
+    operation: Annotated[
+        SchemaOperation, layouts.enum(SchemaOperation, layouts.INT8, "operation on schemas")
+    ]
+    name: str
+    arguments: bytes
+
+
 _WAIT_AND_BYTES = struct.Struct(">iii")
 
 

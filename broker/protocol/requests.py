@@ -46,6 +46,7 @@ class RequestType(IntEnum):
     RESTORE_PARTITIONS = 85
     AUTHENTICATE = 86
     PROBE_BROKER = 87
+    SCHEMAS = 88
 
 
 READING_TYPES = frozenset(

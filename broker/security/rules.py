@@ -52,12 +52,13 @@ class ResourceType(StrEnum):
     TOPIC = "topic"
     GROUP = "group"
     CLUSTER = "cluster"
+    SCHEMA = "schema"
 
     __hash__ = str.__hash__
 
 
 class Resource(NamedTuple):
-    """A topic, a group or the cluster, whose name is empty."""
+    """A topic, a group, a subject of schemas, or the cluster, whose name is empty."""
 
     type: ResourceType
     name: str = ""
@@ -317,7 +318,7 @@ def parse_pattern(text: str) -> tuple[Resource, bool]:
         kind = None
     if kind is None or bool(name) == (kind is ResourceType.CLUSTER):
         raise ConfigError(
-            f"'{text}' is no resource: topic:NAME, group:NAME and cluster are; "
+            f"'{text}' is no resource: topic:NAME, group:NAME, schema:SUBJECT and cluster are; "
             "topic:PREFIX* is all topics that begin so"
         )
     is_prefix = name.endswith(ANY) and name != ANY

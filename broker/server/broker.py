@@ -15,10 +15,13 @@ from broker.cluster_state import ReplicatedPartition
 from broker.config import BrokerConfig
 from broker.endpoints import PLAIN_LISTENER, Endpoint, parse_advertised
 from broker.errors import AuthenticationStateError, StorageError
+from broker.log.data_directory import SCHEMAS_NAME
 from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
 from broker.protocol.extension_requests import ALL_PARTS, StatusParts
 from broker.protocol.responses import BrokerAddress, HelloResponse
+from broker.schemas.store import FileHome, SchemaStore
+from broker.schemas.values import TopicContract
 from broker.security.mechanisms import PLAIN, Channel, ServerExchange, ServerMechanisms
 from broker.security.principal import Principal
 from broker.security.rules import NO_VERSION, RuleSet, StoredRules, parse_super_users
@@ -36,7 +39,7 @@ from broker.server.requests.client import ConnectedClient
 from broker.server.requests.failure_delays import FailureDelays
 from broker.server.requests.forwarder import Forwarder
 from broker.server.requests.handlers import RequestHandlers
-from broker.server.requests.pattern_filter import PatternFilter
+from broker.server.requests.pattern_filter import PatternFilter, Turns
 from broker.server.requests.read_sessions import new_fetch_sessions
 from broker.server.requests.topic_creations import TopicCreations
 from broker.server.status import SOFTWARE, StatusReport
@@ -111,6 +114,8 @@ class Broker(BrokerParts):
             self._make_client,
         )
         self.workers, self.listers, self.logins = server.workers, server.listers, server.logins
+        self.judges = Turns(1, "schema-judge")
+        self.schemas = self._open_schemas()
         self.admit: Callable[[ConnectedClient], None] = server.admit
         self.view = view = cluster_view.ClusterView(config.zookeeper_connect, self.address())
         manager.brokers.on_noted.append(view.set_racks)
@@ -236,6 +241,18 @@ class Broker(BrokerParts):
     def _apply_rules(self, stored: StoredRules, version: int) -> None:
         self.judge.rules = RuleSet(stored.rules, self._super_users, version=version)
 
+    def _open_schemas(self) -> SchemaStore:
+        if not self.config.zookeeper_connect:
+            # in another directory, ids would begin at 1 again
+            return SchemaStore(FileHome(self.logs.directories.all[0].path / SCHEMAS_NAME))
+        from broker.schemas.zookeeper_home import ZooKeeperHome  # late: kazoo
+
+        return SchemaStore(ZooKeeperHome(lambda: self.membership.session()))
+
+    def contract(self, topic: str) -> TopicContract:
+        """Return which schemas the messages of a topic have."""
+        return TopicContract()
+
     def _note_states(
         self, partitions: Iterable[ReplicatedPartition], gone: Iterable[TopicPartition]
     ) -> None:
@@ -353,6 +370,8 @@ class Broker(BrokerParts):
     def _close_connections(self, lingering: list[LingeringClient]) -> None:
         lingering += self.server.stop("the broker is shutting down" if self._is_flushed else "")
         self.pattern_filter.stop()
+        self.schemas.stop()
+        self.judges.stop()
 
     def apply_retention(self) -> None:
         """Delete what is too old or too much now, instead of at the next cleanup."""

@@ -1,8 +1,8 @@
 """The paths of all nodes in ZooKeeper, and the connect string.
 
 All paths are relative to the chroot; `resolve` prepends it. The nodes' values are in `values`.
-Kafka 0.7 knows no nodes below `/mirrors` and `/creation-ids`, and its tools do not read these
-trees.
+Kafka 0.7 knows no nodes below `/mirrors`, `/schemas` and `/creation-ids`, and its tools do not read
+these trees.
 
 Source: Kafka 0.7 `ZkUtils` and `ZKGroupTopicDirs`; the layout is shared with 0.7 clients.
 """
@@ -42,6 +42,9 @@ SETTINGS_CHANGES = "/config/changes"
 
 RULES = "/acls"
 """All rules of who may do what (persistent)."""
+
+SCHEMAS = "/schemas"
+"""The registry of schemas: its next id and compatibility, written with each change below."""
 
 REPLICATED_TOPICS = "/replicated/topics"
 """Its children are the topics that have replicas."""
@@ -83,6 +86,7 @@ _READABLE = (
     ADMIN,
     "/config",
     CREATION_IDS,
+    SCHEMAS,
 )
 OPEN_TREES = (CONSUMERS, MIRRORS)
 """What all clients write, those of Kafka 0.7 too; the chroot must have these for them."""

@@ -22,7 +22,8 @@ def add(
         "OPERATION[,...]", "read, write, create, delete, alter, describe or all."
     ),
     resource: str = argument(
-        "RESOURCE", "topic:NAME, topic:PREFIX*, group:NAME, group:PREFIX* or cluster."
+        "RESOURCE",
+        "topic:NAME, group:NAME, schema:SUBJECT, each also with PREFIX* as its name, or cluster.",
     ),
     deny: bool = flag("--deny", "Forbid it; that wins over all rules that allow it."),
     host: _Host = "*",
@@ -80,7 +81,7 @@ def check(
     env: Environment,
     principal: str = argument("USER", "User:NAME."),
     operation: str = argument("OPERATION", "read, write, create, delete, alter or describe."),
-    resource: str = argument("RESOURCE", "topic:NAME, group:NAME or cluster."),
+    resource: str = argument("RESOURCE", "topic:NAME, group:NAME, schema:SUBJECT or cluster."),
     host: _Host = "*",
 ) -> None:
     """Say whether a user may do something, and which rule decides it; status 15 if not.

@@ -313,6 +313,22 @@ PayloadForm = Literal["utf8", "hex", "base64", "escape"]
 PayloadOption = Annotated[PayloadForm, outputs.option("--payload", "How payloads are shown.")]
 
 
+class DecodeChoice(Choice):
+    """How payloads that have a schema are read."""
+
+    decode: str | None = outputs.option(
+        "--decode auto",
+        "Make JSON of payloads by the schema whose id they start with; brokers have the schemas.",
+    )
+    reader: str | None = outputs.option(
+        "--reader ID|latest",
+        "With --decode: resolve values to this schema, or to the latest of the topic's subject.",
+    )
+
+
+NO_DECODE = DecodeChoice()
+
+
 def offset_option(text: str) -> Any:
     """Declare `--offset` with this help."""
     return selection.option("-o, --offset SPEC", text)

@@ -87,10 +87,10 @@ class Chosen(Choice):
     idle_timeout: float | None = limits.option(
         "--idle-timeout DUR", "Stop when nothing came for so long; status 7 if -n is not reached."
     )
-    on_corrupt: Literal["stop", "skip", "raw"] = limits.option(
+    on_corrupt: Literal["stop", "skip", "raw"] | None = limits.option(
         "--on-corrupt",
-        "Stop with status 8; leave out and end with 6; or write the stored bytes.",
-        default="stop",
+        "Stop with status 8; leave out and end with 6; or write the stored bytes. Default: stop; "
+        "raw for what --decode cannot read.",
     )
 
 
@@ -98,6 +98,7 @@ class Form(Choice):
     """The form of output, of which at most one may be given."""
 
     framing: Annotated[FramingChoice, WRITE_FRAMING] = NO_FRAMING
+    decoding: shared.DecodeChoice = shared.NO_DECODE
     jsonl: bool = outputs.flag("--jsonl", "A JSON object each, with all that is known.")
     payload_encoding: PayloadEncoding = outputs.option(
         "--payload-encoding",

@@ -16,6 +16,7 @@ from broker.errors import InvalidMessageError
 from broker.protocol.codec import Fault, count_delimiters, decode_delimited, scan
 from broker.protocol.message_set import Entry, iter_entries, messages_of
 from broker.topic import MessagePosition, TopicPartition
+from pylogctl.cli.decoding import Decoding
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.failures import CorruptMessages, OnCorrupt
 from pylogctl.cli.process import StopRequest
@@ -57,6 +58,7 @@ class Consumption:
 
     `message_count` messages were written or handed over; the executor failed for `failed_count`.
     `may_handle` commits and finishes the first of some entries; None to finish entries afterwards.
+    `decoding` is set once the cluster is open, if `--decode` is given.
     """
 
     env: Environment
@@ -66,6 +68,7 @@ class Consumption:
     failed_count: int = field(default=0, init=False)
     end_reason: str = field(default="", init=False)
     may_handle: Callable[[PartitionReader, Iterator[Entry]], bool] | None = None
+    decoding: Decoding | None = None
     _parts: list[bytes] = field(default_factory=list, init=False)
     _buffered_bytes: int = field(default=0, init=False)
     _has_warned: bool = field(default=False, init=False)
@@ -73,7 +76,7 @@ class Consumption:
     _started_s: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        self._corrupt = CorruptMessages(self.env, OnCorrupt(self.plan.chosen.on_corrupt))
+        self._corrupt = CorruptMessages(self.env, OnCorrupt(self.plan.chosen.on_corrupt or "stop"))
 
     def run(self, source: Source) -> ExitStatus:
         """Write messages until a limit, the end of the source, or a signal; return the exit status.
@@ -84,7 +87,8 @@ class Consumption:
         with watched(self.env, source, has_no_start=self.plan.has_no_start) as watch:
             status = self._run(source, watch)
             self._finish_all()
-        if status is ExitStatus.OK and (self.corrupt_count or self.failed_count):
+        left_count = self.corrupt_count + self.failed_count + self.undecoded_count
+        if status is ExitStatus.OK and left_count:
             return ExitStatus.PARTIAL
         return status
 
@@ -143,6 +147,11 @@ class Consumption:
         """Return how many corrupt messages were left out or written raw."""
         return self._corrupt.count
 
+    @property
+    def undecoded_count(self) -> int:
+        """Return how many messages `--decode` could not read."""
+        return 0 if self.decoding is None else self.decoding.count
+
     def has_enough(self) -> bool:
         """Return whether `max_messages` is reached."""
         limit = self.plan.chosen.max_messages
@@ -166,6 +175,7 @@ class Consumption:
         if not len(data):
             return  # a filter skipped all messages
         is_each_handled = not plan.is_plain or reader.inner or self.may_handle is not None
+        is_each_handled = is_each_handled or self.decoding is not None
         if plan.delimiter is None or is_each_handled or (end and end.inner):
             self._handle_each(reader, source)
             return
@@ -210,7 +220,8 @@ class Consumption:
             for message in messages:
                 if message.inner >= skip and _is_before(message, reader.end):
                     reader.counts.messages += 1
-                    self._write_message(message)
+                    if (decoded := self._decoded(reader, message)) is not None:
+                        self._write_message(decoded)
                 if self.has_enough() or self._is_cut_short():
                     is_last = message.next_offset == entry.next_offset
                     is_last = is_last or self.may_handle is not None
@@ -263,6 +274,21 @@ class Consumption:
         codec = entry.codec.name.lower() if entry.codec is not None else "unknown"
         place = (partition, entry.offset, entry.next_offset, 0)
         return [MessageFacts(*place, entry.crc, codec, entry.magic, bytes(entry.payload))]
+
+    def _decoded(self, reader: PartitionReader, message: MessageFacts) -> MessageFacts | None:
+        """Return a message as `--decode` shows it, None if it is left out.
+
+        If the run ends there, all messages before it are written.
+        """
+        if self.decoding is None:
+            return message
+        try:
+            payload = self.decoding.payload(*message[:2], message.payload)
+        except CliError:
+            reader.take(message.offset - reader.offset)
+            self._finish_all()
+            raise
+        return None if payload is None else message._replace(payload=payload)
 
     def _write_message(self, message: MessageFacts) -> None:
         if not all(passes(message) for passes in self.plan.filters):
@@ -333,6 +359,8 @@ def summary(consumption: Consumption) -> str:
     text = f"stopped: {consumption.end_reason}, {count} message{'s' * (count != 1)}"
     if consumption.corrupt_count:
         text += f", {consumption.corrupt_count} corrupt"
+    if consumption.undecoded_count:
+        text += f", {consumption.undecoded_count} not decoded"
     if consumption.failed_count:
         text += f", {consumption.failed_count} failed"
     if consumption.remark:

@@ -14,6 +14,7 @@ from broker.consumer.config import ConsumerConfig
 from broker.units import parse_duration_s
 from pylogctl.cli.confirmation import refuse_change
 from pylogctl.cli.connections import with_addresses
+from pylogctl.cli.decoding import check_decode
 from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.offsets import Span, make_span, validate_order
 from pylogctl.cli.properties import CONSUME, client_settings
@@ -73,6 +74,7 @@ def make_request(env: Environment, topics: Sequence[str], options: ConsumeOption
     reading = options.reading
     config = client_settings(env, CONSUME, ConsumerConfig, {})
     env = with_addresses(env, config)
+    _check_decode(options)
     span = make_span(
         env,
         reading.offset or (),
@@ -93,6 +95,16 @@ def make_request(env: Environment, topics: Sequence[str], options: ConsumeOption
     plan = _make_plan(env, options)
     wait_s = _wait_s(reading.wait_for_topic)
     return Request(env, topics, options, span, plan, config, pattern, wait_s, executing)
+
+
+def _check_decode(options: ConsumeOptions) -> None:
+    check_decode(options.form.decoding)
+    if options.form.decoding.decode is None:
+        return
+    if options.form.raw:
+        raise UsageError("--raw writes payloads as they are; it cannot be used with --decode")
+    if options.chosen.grep_at == "broker":
+        raise UsageError("--grep-at broker cannot be used with --decode: brokers decode nothing")
 
 
 def _wait_s(text: str | None) -> float | None:

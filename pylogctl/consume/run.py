@@ -15,7 +15,9 @@ from broker.consumer.cluster_reader import ClusterReader
 from broker.positions import Mark, resolve
 from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.connections import connector, open_cluster
+from pylogctl.cli.decoding import Decoding, decoder_of
 from pylogctl.cli.environment import ExitStatus
+from pylogctl.cli.failures import OnCorrupt
 from pylogctl.cli.logs import library_warnings
 from pylogctl.cli.offsets import resolve_ranges
 from pylogctl.cli.process import StopRequest, graceful_stop, keep_freed_memory
@@ -62,8 +64,12 @@ def _run(request: Request, connect: Connect, consumption: Consumption) -> ExitSt
             names = ", ".join(request.topics)
             with announced_wait(env, f"topic {names} to appear"):
                 wait_for_topics(cluster, request.topics, timeout_s=wait_s)
+        shared, form = locked(cluster), request.options.form
+        if form.decoding.decode is not None:
+            on_failure = OnCorrupt(request.plan.chosen.on_corrupt or "raw")
+            decode = decoder_of(form.decoding, Side(shared, connect))
+            consumption.decoding = Decoding(env, decode, on_failure)
         if request.group_pattern is None:
-            shared = locked(cluster)
             choose = partial(
                 select_topics, shared, request.topics, include=include, exclude=exclude
             )

@@ -19,6 +19,7 @@ from broker.units import counted, format_size
 from pylogctl.cli import options as shared
 from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.declarations import argument, limits, option, outputs, safety, selection
+from pylogctl.cli.decoding import opened_decoding
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
@@ -40,7 +41,11 @@ Files = Annotated[
 FilesOnDisk = Annotated[list[Path], argument("FILE|DIR...", "Segment files, directories of them.")]
 
 
-@app.command(shared.OUTPUT + shared.PAGER, exits=(*READS, ExitStatus.UNSUPPORTED))
+@app.command(
+    shared.OUTPUT + shared.CONNECTION + shared.PAGER,
+    exits=(*READS, ExitStatus.UNSUPPORTED),
+    first="-o -n --shallow --no-payload --payload -F --decode --reader",
+)
 def dump(
     env: Environment,
     files: Files,
@@ -52,19 +57,23 @@ def dump(
     no_payload: bool = outputs.flag("--no-payload", "Leave payloads out."),
     payload: shared.PayloadOption = "utf8",
     message_format: shared.MessageFormatOption = None,
+    *,
+    decoding: shared.DecodeChoice,
 ) -> None:
     r"""Show the messages of segment files.
 
     The JSON forms can be produced again: payload_b64 has a payload that is not UTF-8.
     Ends with exit status 8 when a message or the end of a file is damaged.
+    Only --decode needs brokers, which have the schemas.
 
     $ pylogctl log dump data/orders_0 -n 10
     $ pylogctl log dump segment.kafka --output jsonl
     $ pylogctl log dump data/orders_0 -o -5 -F '%o %s\n'
+    $ pylogctl log dump data/orders_0 --decode auto -b localhost:9092
     """
-    messages = partial(dump_file, shallow=shallow)
     form = None if no_payload else payload
-    with _segment_paths(env, files) as paths:
+    with opened_decoding(env, decoding) as decode, _segment_paths(env, files) as paths:
+        messages = partial(dump_file, shallow=shallow, decoding=decode)
         damaged_count = show(env, paths, offset, messages, max_messages, form, message_format)
     if damaged_count:
         raise CliError(ExitStatus.CORRUPT, f"{counted(damaged_count, 'damaged message')} shown")

@@ -15,6 +15,7 @@ from broker.patterns import PayloadTest
 from broker.positions import NO_RANGE, parse_offset_spec, resolve
 from broker.protocol.message_set import Entry, messages_of
 from broker.topic import MessagePosition, ReadRange, TopicPartition
+from pylogctl.cli.decoding import Decoding
 from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.options import PayloadForm
 from pylogctl.cli.render import paged, render
@@ -113,11 +114,16 @@ def range_of(path: Path, offset: str | None, now_ms: int) -> ReadRange:
 
 
 def dump_file(
-    path: Path, found: ReadRange, *, shallow: bool = False, is_wanted: PayloadTest | None = None
+    path: Path,
+    found: ReadRange,
+    *,
+    shallow: bool = False,
+    is_wanted: PayloadTest | None = None,
+    decoding: Decoding | None = None,
 ) -> Iterator[Dumped]:
     """Yield the messages of a segment file in a range; with `shallow`, compressed entries whole.
 
-    With `is_wanted`, only good ones for whose payload it is true.
+    With `is_wanted`, only good ones for whose payload it is true. `decoding` makes JSON of them.
     """
     base = archived_base_offset_of(path) or 0
     end = found.end
@@ -132,7 +138,14 @@ def dump_file(
                 continue
             position = MessagePosition(offset, number)
             if shallow or (position >= found.start and (end is None or position < end)):
-                yield dumped
+                yield dumped if decoding is None else _decoded(path, offset, dumped, decoding)
+
+
+def _decoded(path: Path, offset: int, dumped: Dumped, decoding: Decoding) -> Dumped:
+    if not dumped.is_valid or (dumped.entry.codec and dumped.inner is None):
+        return dumped  # damaged, or a compressed set as a whole
+    payload = decoding.payload(partition_of(path), offset, dumped.payload)
+    return dumped if payload is None else dumped._replace(payload=payload)
 
 
 def of_each(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker.clock import Clock
-from broker.errors import did_you_mean
+from broker.errors import SchemaMismatchError, did_you_mean
 from broker.partition_patterns import PartitionPattern
 from broker.producer.producer import Producer
 from broker.topic import TopicPartition
@@ -49,12 +49,14 @@ class MessageSplitter:
 
     Attributes:
         fixed: the partition of all messages; None if each has its own.
+        encode: makes payloads of JSON; None to send messages as they are.
     """
 
     plan: ProducePlan
     producer: Producer
     fixed: TopicPartition | None
     clock: Clock
+    encode: Callable[[bytes], bytes] | None = None
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -66,6 +68,8 @@ class MessageSplitter:
             self._steps.append(_split_key(plan.key_delimiter, plan.framing))
         if plan.options.input.template:
             self._steps.append(self._expand_template)
+        if self.encode is not None:
+            self._steps.append(self._with_schema)
 
     def split(self, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
         """See `Splitter`."""
@@ -118,12 +122,28 @@ class MessageSplitter:
     def _expand_template(self, outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
         return outgoing._replace(payload=expand(outgoing.payload, number, self.clock))
 
+    def _with_schema(self, outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
+        assert self.encode is not None
+        if not outgoing.payload and self.plan.options.input.skip_empty:
+            return outgoing
+        try:
+            return outgoing._replace(payload=self.encode(outgoing.payload))
+        except SchemaMismatchError as error:
+            raise UsageError(
+                f"{_unit(self.plan.framing)} {line_number}: {error}",
+                "correct it, or --on-error skip leaves it out; the schema: pylogctl schema show",
+            ) from error
 
-def _split_key(delimiter: bytes, framing: Framing) -> _Step:
-    shown = escape(delimiter)
+
+def _unit(framing: Framing) -> str:
+    """Return what a message of the input is called."""
     by_line = (Shape.DELIMITED, Shape.HEX, Shape.BASE64, Shape.JSONL)
     is_by_line = framing.shape in by_line and framing.delimiter == b"\n"
-    what = "line" if is_by_line else "message"
+    return "line" if is_by_line else "message"
+
+
+def _split_key(delimiter: bytes, framing: Framing) -> _Step:
+    shown, what = escape(delimiter), _unit(framing)
 
     def step(outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
         key, found, payload = outgoing.payload.partition(delimiter)

@@ -17,6 +17,11 @@ class InputOptions(Choice):
     jsonl: bool = inputs.flag("--jsonl", "A JSON object each, as consume --jsonl writes it.")
     strict: bool = inputs.flag("--strict", "Refuse unknown fields of --jsonl.")
     whole: bool = inputs.flag("--whole", "Each FILE, or all of stdin, is one message.")
+    schema: str | None = inputs.option(
+        "--schema auto|ID|FILE",
+        "Messages are JSON: send each with the id of a schema in front, in binary if that is Avro. "
+        "Auto: the latest of the topic's subject. A FILE is registered as the next one of that.",
+    )
     csv_column: str | None = inputs.option(
         "--csv-column NAME", "One column of CSV with a header line."
     )

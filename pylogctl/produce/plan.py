@@ -64,6 +64,7 @@ class ProducePlan(NamedTuple):
         """Return whether blocks of text may become sets, without handling each message."""
         given, records = self.options.input, self.options.records
         needs_look = given.csv_column is not None or given.skip_empty or given.template
+        needs_look = needs_look or given.schema is not None
         has_receipt = records.receipt is not None or records.resume is not None
         return (
             self.framing.shape is Shape.DELIMITED

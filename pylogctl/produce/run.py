@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
 
 from broker.client.cluster import Cluster, Connect
+from broker.client.side import Side
 from broker.client.static_cluster import StaticCluster
 from broker.errors import BrokerError
 from broker.producer.config import ProducerConfig
@@ -126,13 +127,21 @@ class _Run:
             self._sender,
             Lines(fixed, plan.framing.delimiter)
             if fixed is not None and plan.is_plain
-            else MessageSplitter(plan, producer, fixed, env.clock),
+            else MessageSplitter(plan, producer, fixed, env.clock, self._encode()),
             limits=plan.limits,
             max_messages=plan.options.input.max_messages,
             refusals=self._refusals,
             accepted=env.write if plan.options.records.tee else None,
             is_confirmed=None if self.receipt is None else self.receipt.is_confirmed,
         )
+
+    def _encode(self) -> Callable[[bytes], bytes] | None:
+        given, peers = self.plan.options.input.schema, self.peers
+        if given is None:
+            return None
+        from pylogctl.cli.decoding import encoder_of  # late: few topics have schemas
+
+        return encoder_of(self.env, given, self.plan.topic, Side(peers.cluster, peers.connect))
 
     def _make_sender(self) -> Sender:
         plan = self.plan

@@ -371,6 +371,8 @@ def sample(
     partition: shared.PartitionsOption = None,
     payload: shared.PayloadOption = "utf8",
     allow_missing: shared.AllowMissingOption = False,
+    *,
+    decoding: shared.DecodeChoice,
 ) -> None:
     """Show a few messages of each partition, with their offsets.
 
@@ -380,11 +382,12 @@ def sample(
     $ pylogctl topic sample syslog
     $ pylogctl topic sample syslog -n 20 -o @-1h
     $ pylogctl topic sample frames -p 0 --payload hex --output jsonl
+    $ pylogctl topic sample orders --decode auto
     """
     from pylogctl.topic import reads
 
     wanted = reads.Wanted(_span(env, offset), partition, allow_missing=allow_missing)
-    reads.sample(env, topics, wanted, max_messages, payload)
+    reads.sample(env, topics, wanted, max_messages, payload, decoding)
 
 
 @app.command(_READ_OPTIONS + shared.PROGRESS, exits=_READS)

@@ -12,14 +12,16 @@ from broker.client.side import Side
 from broker.consumer.boundaries import BoundaryFinder
 from broker.partition_patterns import PartitionList
 from broker.positions import ByTime
+from broker.protocol.message_set import Message
 from broker.topic import ReadRange, TopicPartition
 from broker.units import format_time
 from pylogctl.cli.columns import Document
 from pylogctl.cli.connections import open_for_requests, open_side
+from pylogctl.cli.decoding import Decoding, check_decode, decoder_of
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.failures import Done, for_each, raise_failures
 from pylogctl.cli.offsets import Span, resolve_ranges, total_bytes
-from pylogctl.cli.options import PayloadForm
+from pylogctl.cli.options import DecodeChoice, PayloadForm
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import chosen_columns, render
 from pylogctl.format.envelope import facts_of
@@ -147,24 +149,40 @@ def list_offsets(env: Environment, topics: Iterable[str], wanted: Wanted) -> Non
 
 
 def sample(
-    env: Environment, topics: Iterable[str], wanted: Wanted, message_count: int, form: PayloadForm
+    env: Environment,
+    topics: Iterable[str],
+    wanted: Wanted,
+    message_count: int,
+    form: PayloadForm,
+    choice: DecodeChoice,
 ) -> None:
-    """Render some messages of each partition, with payloads in this form."""
+    """Render some messages of each partition, with payloads in this form, or decoded."""
     from broker.admin.sampling import Sampler  # late: other commands read no messages
 
+    check_decode(choice)
     show_payload = PAYLOAD_TEXTS[form]
     with open_side(env) as side, BoundaryFinder(side.cluster, side.connect) as positions:
+        decoding = None if choice.decode is None else Decoding(env, decoder_of(choice, side))
+
+        def row_of(partition: TopicPartition, message: Message) -> document.SampleRow:
+            facts = facts_of(partition, message)
+            if decoding is not None:
+                shown = decoding.payload(partition, facts.offset, facts.payload)
+                facts = facts if shown is None else facts._replace(payload=shown)
+            return document.sample_row(facts, show_payload)
 
         def sample_one(topic: str) -> list[document.SampleRow]:
             ranges, _ = _ranges(env, side, topic, wanted)
             return [
-                document.sample_row(facts_of(one, message), show_payload)
+                row_of(one, message)
                 for one, found in ranges.items()
                 for message in Sampler(positions, one).sample(found, message_count)
             ]
 
         sampled, done = for_each(env, "topics", topics, sample_one)
         render(env, document.SAMPLE, [row for rows in sampled for row in rows])
+        if decoding is not None:
+            decoding.report()
         raise_failures(env, done)
 
 

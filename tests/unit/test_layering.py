@@ -92,20 +92,26 @@ MAY_IMPORT: dict[str, set[str]] = {
         "protocol",
         "security",
     },
+    "schemas": BASE | {"zk"},
     "replication": BASE,
     "controller": BASE,
-    "server": BASE | {"protocol", "security", "log", "zk", "client", "replication", "controller"},
-    "client": BASE | {"protocol", "security", "zk"},
-    "producer": BASE | {"protocol", "security", "zk", "client"},
-    "consumer": BASE | {"protocol", "security", "zk", "client"},
-    "tools": BASE | {"protocol", "security", "zk", "client", "producer", "consumer"},
+    "server": BASE
+    | {"protocol", "security", "log", "zk", "schemas", "client", "replication", "controller"},
+    "client": BASE | {"protocol", "security", "zk", "schemas"},
+    "producer": BASE | {"protocol", "security", "zk", "schemas", "client"},
+    "consumer": BASE | {"protocol", "security", "zk", "schemas", "client"},
+    "tools": BASE | {"protocol", "security", "zk", "schemas", "client", "producer", "consumer"},
     "admin": BASE
-    | {"protocol", "security", "zk", "client", "producer", "consumer", "tools", "controller"},
+    | {"protocol", "security", "zk", "schemas", "client", "producer", "consumer", "tools"}
+    | {"controller"},
     "api": BASE
-    | {"protocol", "security", "zk", "client", "producer", "consumer", "tools", "admin"},
-    "aio": BASE | {"protocol", "security", "zk", "client", "producer", "consumer", "admin", "api"},
+    | {"protocol", "security", "zk", "schemas", "client", "producer", "consumer", "tools"}
+    | {"admin"},
+    "aio": BASE
+    | {"protocol", "security", "zk", "schemas", "client", "producer", "consumer", "admin", "api"},
     "spark": BASE
-    | {"protocol", "security", "log", "zk", "client", "producer", "consumer", "tools"},
+    | {"protocol", "security", "log", "zk", "schemas", "client", "producer", "consumer"}
+    | {"tools"},
 }
 """What each part of `broker` may import besides itself; every part has a line here."""
 

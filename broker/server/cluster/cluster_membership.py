@@ -27,6 +27,7 @@ from broker.topic import unregistrable_in
 if TYPE_CHECKING:
     from broker.server.cluster import controller_requests, controller_thread, followed
     from broker.zk.registry import Registry, WatchedRegistry
+    from broker.zk.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -137,6 +138,10 @@ class ClusterMembership:
         if self.registry is None or not self.has_session:
             raise RegistryUnreachableError("there is no session with ZooKeeper at present")
         return self.registry
+
+    def session(self) -> Session:
+        """Return the session with ZooKeeper; `RegistryUnreachableError` if there is none now."""
+        return self._present_registry().session
 
     def settings_of(self, topic: str) -> Mapping[str, str]:
         """Return the settings of a topic in ZooKeeper, by name."""

@@ -13,6 +13,8 @@ from broker.log.manager import LogManager
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.fetch_sessions import FetchSessions
 from broker.protocol.responses import BrokerAddress, HelloResponse
+from broker.schemas.store import SchemaStore
+from broker.schemas.values import TopicContract
 from broker.server.cluster.cluster_view import ClusterView
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
@@ -22,7 +24,7 @@ from broker.server.requests.control import ControlHandler
 from broker.server.requests.failure_delays import FailureDelays
 from broker.server.requests.forwarder import Forwarder
 from broker.server.requests.judge import Judge
-from broker.server.requests.pattern_filter import PatternFilter
+from broker.server.requests.pattern_filter import PatternFilter, Turns
 from broker.server.requests.read_sessions import ReadSession
 from broker.server.requests.topic_creations import TopicCreations
 from broker.topic import TopicPartition
@@ -45,8 +47,10 @@ class BrokerParts(Protocol):
     control: ControlHandler
     judge: Judge
     delays: FailureDelays
+    schemas: SchemaStore
     workers: ThreadPoolExecutor
     listers: ThreadPoolExecutor  # for metadata of many topics, behind which no other must wait
+    judges: Turns  # for schemas, which may take seconds to judge
     logins: ThreadPoolExecutor  # for steps of exchanges, which may look into ZooKeeper
     admit: Callable[[ConnectedClient], None]  # raises if a client has too many connections
 
@@ -58,6 +62,9 @@ class BrokerParts(Protocol):
 
     def status(self, parts: StatusParts, topic: str) -> dict[str, Any]:
         """Return the state and counters as a document; any thread."""
+
+    def contract(self, topic: str) -> TopicContract:
+        """Return which schemas the messages of a topic have."""
 
     def at_home(self, topic: str, index: int) -> TopicPartition:
         """Return a partition whose home is this broker."""

@@ -43,6 +43,7 @@ from broker.server.requests.outcomes import CloseConnection, Offload, Outcome, W
 from broker.server.requests.produce import ProduceHandler
 from broker.server.requests.purgatory import DelayedResponse, RequestGroup, Response
 from broker.server.requests.replica_reads import ReplicaReadHandler
+from broker.server.requests.schemas import SchemaHandler
 from broker.server.requests.validation import ValidationBudgetExceededError, Validator
 from broker.threads import logged
 
@@ -97,6 +98,7 @@ class RequestHandlers:
             extension_requests.MoveLogRequest: admin.move_log,
             extension_requests.ReadChangesRequest: admin.read_changes,
             ours.DigestLogRequest: admin.digest_log,
+            ours.SchemasRequest: SchemaHandler(self.broker).handle,
             ours.HelloRequest: admin.hello,
             extension_requests.StatusRequest: admin.status,
             extension_requests.ShutdownRequest: admin.shutdown,

@@ -77,6 +77,7 @@ NEEDS: dict[Any, Need] = {
     requests.OffsetsRequest: _SEE_PARTS,
     client_requests.HelloRequest: _NOTHING,
     AuthenticateRequest: _NOTHING,
+    client_requests.SchemasRequest: _NOTHING,  # `SchemaHandler` asks, by operation and subject
     client_requests.PublishRequest: _WRITE_PARTS,
     client_requests.ReadRequest: _READ_PARTS,
     client_requests.FilteredReadRequest: _READ_PARTS,
@@ -201,13 +202,24 @@ class Rights:
         if not self.may(self.operation, CLUSTER):
             raise self._forbidden(self.operation, CLUSTER)
 
+    def check_schemas(self, operation: Operation, subject: str) -> None:
+        """Raise if the client may not do something to a subject of schemas."""
+        resource = Resource(ResourceType.SCHEMA, subject)
+        if not self.may(operation, resource):
+            raise self._forbidden(operation, resource)
+        if operation in audit_log.ADMINISTRATION:
+            self.judge.note(self.client, self.request, operation, resource)
+
     def _forbidden(self, operation: Operation, resource: Resource) -> errors.ServerError:
         """Return a refusal that tells of the resource; `audit` has it written."""
         text = f"{self.who} may not {operation} {resource}"
-        topics = _topics_of(self.request) if resource is CLUSTER else [resource.name]
+        topics = [resource.name] if resource.type is ResourceType.TOPIC else []
+        topics = _topics_of(self.request) if resource is CLUSTER else topics
         self._note(operation, resource, text, topics)
         if resource is CLUSTER:
             return errors.ClusterAuthorizationError(text)
+        if resource.type is ResourceType.SCHEMA:
+            return errors.SchemaAuthorizationError(text)
         return errors.TopicAuthorizationError(text)
 
     def _note(

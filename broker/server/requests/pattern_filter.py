@@ -179,9 +179,10 @@ class PatternFilter:
 class Turns:
     """Calls functions for many clients on a few threads, those of each client one after another."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int = _THREADS, name: str = "pattern-filter") -> None:
         self.is_stopped = False
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="pattern-filter")
+        self._thread_count = threads
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._lock = threading.Lock()
         self._busy: set[str] = set()  # clients that have their turn
         self._waiting: dict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = {}  # next first
@@ -210,7 +211,7 @@ class Turns:
         """Start the turns of clients for which there is a thread."""
         with self._lock:
             free = [one for one in self._waiting if one not in self._busy]
-            for turn_of in free[: _THREADS - len(self._busy)]:
+            for turn_of in free[: self._thread_count - len(self._busy)]:
                 calls = self._waiting.pop(turn_of)
                 future, call = calls.popleft()
                 if calls:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from functools import partial as bind
@@ -33,6 +34,8 @@ from broker.protocol.client_requests import (
     PartitionSet,
     PublishRequest,
     ReadRequest,
+    SchemaOperation,
+    SchemasRequest,
     SessionReadRequest,
 )
 from broker.protocol.codec import encode
@@ -603,3 +606,44 @@ def test_broker_without_zookeeper_when_rules_are_on_then_does_not_start(
         start_broker(enforces_rules=True)
     with pytest.raises(errors.ConfigError, match=r"super\.users: 'alice' is no user"):
         start_broker(super_users="alice")
+
+
+def test_schemas_when_rules_are_on_then_each_operation_needs_its_right(
+    broker: Broker, as_user: AsUser
+) -> None:
+    def ask(who: str, operation: SchemaOperation, name: str = "s", **given: object) -> object:
+        peer = peers.setdefault(who, as_user(broker, Principal("User", who)))
+        request = SchemasRequest(operation, name, json.dumps(given).encode())
+        return json.loads(request.RESPONSE.decode(peer.call(request)))
+
+    peers: dict[str, Peer] = {}
+    subject = Resource(ResourceType.SCHEMA, "s")
+    set_rules(
+        broker,
+        allow("writer", Operation.WRITE, subject),
+        allow("reader", Operation.DESCRIBE, subject),
+        allow("owner", Operation.ALTER, subject),
+        allow("owner", Operation.DELETE, subject),
+        allow("other", Operation.ALL, Resource(ResourceType.SCHEMA, "t")),
+        allow("topics", Operation.ALL, topic("s")),
+    )
+    register = bind(ask, operation=SchemaOperation.REGISTER, text='"int"', type="AVRO")
+    for who in ("reader", "owner", "other", "topics"):
+        assert code_of(bind(register, who)) == errors.SchemaAuthorizationError.code
+    register("writer")
+    for who, names, code in (
+        ("reader", ["s"], 0),
+        ("writer", ["s"], 0),
+        ("other", [], errors.UnknownSchemaError.code),
+        ("topics", [], errors.UnknownSchemaError.code),
+    ):
+        assert ask(who, SchemaOperation.SUBJECTS, "") == names
+        assert code_of(bind(ask, who, SchemaOperation.GET, "", id=1)) == code
+    level = bind(ask, operation=SchemaOperation.SET_COMPATIBILITY, level="FULL")
+    assert code_of(bind(level, "writer")) == errors.SchemaAuthorizationError.code
+    assert code_of(bind(level, "owner")) == 0
+    assert code_of(bind(level, "owner", name="")) == errors.ClusterAuthorizationError.code
+    delete = bind(ask, operation=SchemaOperation.DELETE)
+    assert code_of(bind(delete, "writer")) == errors.SchemaAuthorizationError.code
+    assert code_of(bind(delete, "owner")) == 0
+    assert code_of(bind(ask, "reader", SchemaOperation.GET, "", id=1)) == 0  # of a deleted version

@@ -52,6 +52,7 @@ def test_each_path_of_the_registry_has_its_protection() -> None:
     assert protection_of("/") is Protection.READABLE
     assert protection_of("/config/users/ann") is Protection.SECRET
     assert protection_of("/config/users-of-old") is Protection.READABLE
+    assert protection_of("/schemas/ids/1") is Protection.READABLE
     assert protection_of("/brokersets") is Protection.OPEN
 
 

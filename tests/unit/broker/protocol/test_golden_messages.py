@@ -99,6 +99,9 @@ REQUESTS: list[layouts.ExtensionRequest] = [
     extensions.ReadChangesRequest(-1),
     client_requests.DigestLogRequest(ORDERS, 1 << 40, 4096),
     client_requests.AuthenticateRequest("SCRAM-SHA-256", 1, b"data"),
+    client_requests.SchemasRequest(
+        client_requests.SchemaOperation.VERSION, "größe-value", b'{"version": 3}'
+    ),
     replica_requests.PushStatesRequest(
         *(1, 5, 77),
         is_full=True,
