@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from broker.aio.producer import AsyncProducer as AsyncProducer
     from broker.aio.reader import AsyncBatches as AsyncBatches
     from broker.aio.reader import AsyncReader as AsyncReader
+    from broker.aio.schemas import AsyncDecoder as AsyncDecoder
+    from broker.aio.schemas import AsyncSchemaProducer as AsyncSchemaProducer
     from broker.api.changes import Changes as Changes
     from broker.api.client import Client as Client
     from broker.api.client import connect as connect
@@ -75,7 +77,9 @@ if TYPE_CHECKING:
     from broker.api.errors import DeliveryFailed as DeliveryFailed
     from broker.api.errors import Error as Error
     from broker.api.errors import GroupActive as GroupActive
+    from broker.api.errors import IncompatibleSchema as IncompatibleSchema
     from broker.api.errors import InvalidName as InvalidName
+    from broker.api.errors import InvalidSchema as InvalidSchema
     from broker.api.errors import NotABoundary as NotABoundary
     from broker.api.errors import NotEnoughReplicas as NotEnoughReplicas
     from broker.api.errors import NotSupported as NotSupported
@@ -83,12 +87,14 @@ if TYPE_CHECKING:
     from broker.api.errors import OffsetOutOfRange as OffsetOutOfRange
     from broker.api.errors import Partial as Partial
     from broker.api.errors import Refused as Refused
+    from broker.api.errors import SchemaMismatch as SchemaMismatch
     from broker.api.errors import TimedOut as TimedOut
     from broker.api.errors import TlsFailed as TlsFailed
     from broker.api.errors import TooLarge as TooLarge
     from broker.api.errors import TopicExists as TopicExists
     from broker.api.errors import UnknownBroker as UnknownBroker
     from broker.api.errors import UnknownGroup as UnknownGroup
+    from broker.api.errors import UnknownSchema as UnknownSchema
     from broker.api.errors import UnknownTopic as UnknownTopic
     from broker.api.errors import Unreachable as Unreachable
     from broker.api.group import Group as Group
@@ -98,12 +104,17 @@ if TYPE_CHECKING:
     from broker.api.reader import Batches as Batches
     from broker.api.reader import Reader as Reader
     from broker.api.replica_calls import Reassignment as Reassignment
+    from broker.api.schema_producer import SchemaProducer as SchemaProducer
     from broker.api.values import Batch as Batch
     from broker.api.values import Receipt as Receipt
     from broker.protocol.client_requests import Acks as Acks
     from broker.protocol.client_requests import PayloadFilter as PayloadFilter
     from broker.protocol.codec import Message as Message
     from broker.protocol.compression import Codec as Codec
+    from broker.schemas.payloads import Decoder as Decoder
+    from broker.schemas.values import Compatibility as Compatibility
+    from broker.schemas.values import RegisteredSchema as RegisteredSchema
+    from broker.schemas.values import SchemaType as SchemaType
     from broker.state_changes import LoggedChange as LoggedChange
     from broker.topic import TopicPartition as TopicPartition
 else:
@@ -115,6 +126,7 @@ else:
         "broker.aio.group": "AsyncGroup",
         "broker.aio.producer": "AsyncDelivery AsyncProducer",
         "broker.aio.reader": "AsyncBatches AsyncReader",
+        "broker.aio.schemas": "AsyncDecoder AsyncSchemaProducer",
         "broker.admin.group_changes": "OffsetChange",
         "broker.admin.lag": "CommittedOffset GroupInfo GroupMember Lag LagStatus PartitionLag",
         "broker.admin.rebalance": "GroupProblem OwnerChange",
@@ -132,16 +144,20 @@ else:
         "broker.api.errors": "BufferFull Closed CorruptMessage DeliveryFailed Error "
         "InvalidName NoZooKeeper NotABoundary NotEnoughReplicas NotSupported OffsetOutOfRange "
         "Partial Refused TimedOut TooLarge TopicExists UnknownTopic Unreachable Conflict "
-        "GroupActive UnknownGroup TlsFailed UnknownBroker",
+        "GroupActive UnknownGroup TlsFailed UnknownBroker IncompatibleSchema InvalidSchema "
+        "SchemaMismatch UnknownSchema",
         "broker.api.group": "Group",
         "broker.api.group_run": "RetryPolicy",
         "broker.api.producer": "Delivery Producer",
         "broker.api.reader": "Batches Reader",
         "broker.api.replica_calls": "Reassignment",
+        "broker.api.schema_producer": "SchemaProducer",
         "broker.api.values": "Batch Receipt",
         "broker.protocol.codec": "Message",
         "broker.protocol.compression": "Codec",
         "broker.protocol.client_requests": "Acks PayloadFilter",
+        "broker.schemas.payloads": "Decoder",
+        "broker.schemas.values": "Compatibility RegisteredSchema SchemaType",
         "broker.state_changes": "LoggedChange",
         "broker.topic": "TopicPartition",
     }

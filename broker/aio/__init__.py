@@ -12,6 +12,7 @@ The machines are those of the client for threads; only what waits is written for
                    deliveries
     reader.py      reads topics in an event loop, from a start to a stop: messages, or batches of
                    them
+    schemas.py     values with schemas in an event loop: schemas are looked up in threads
     send_loop.py   drives the engine of producers from an event loop: takes batches, sends them,
                    reads responses
     sending.py     how the engine of producers reaches brokers in an event loop, where nothing may

@@ -10,10 +10,12 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from broker.aio.access import AsyncAccess, Opened
+from broker.aio.schemas import AsyncDecoder
 from broker.api.access import Access, AnyClient
 from broker.api.cluster_calls import ClusterCalls
 from broker.api.group_calls import GroupCalls
 from broker.api.replica_calls import Reassignment, ReplicaCalls
+from broker.api.schema_calls import SchemaCalls
 from broker.api.setting_calls import SettingCalls
 from broker.api.topic_calls import TopicCalls
 from broker.api.values import UNSET, Timeout
@@ -175,5 +177,18 @@ class AsyncCalls(AnyClient):
     settings: Final = _in_thread(SettingCalls.settings)
     set_settings: Final = _in_thread(SettingCalls.set_settings)
     unset_settings: Final = _in_thread(SettingCalls.unset_settings)
+
+    subjects: Final = _in_thread(SchemaCalls.subjects)
+    schema_versions: Final = _in_thread(SchemaCalls.schema_versions)
+    schema: Final = _in_thread(SchemaCalls.schema)
+    schema_uses: Final = _in_thread(SchemaCalls.schema_uses)
+    subject_schema: Final = _in_thread(SchemaCalls.subject_schema)
+    register_schema: Final = _in_thread(SchemaCalls.register_schema)
+    find_schema: Final = _in_thread(SchemaCalls.find_schema)
+    check_schema: Final = _in_thread(SchemaCalls.check_schema)
+    delete_schema: Final = _in_thread(SchemaCalls.delete_schema)
+    compatibility: Final = _in_thread(SchemaCalls.compatibility)
+    set_compatibility: Final = _in_thread(SchemaCalls.set_compatibility)
+    decoder: Final = _shown_as(SchemaCalls.decoder, AsyncDecoder)
 
     copy: Final = _in_thread(TopicCalls.copy)

@@ -23,6 +23,7 @@ from broker.api.client import Client, connect, filter_of
 from broker.api.errors import Closed, DeliveryFailed, Error, TimedOut
 from broker.api.producer import BATCH_BYTES, BUFFER_BYTES, CodecName, parts_of, receipts_of
 from broker.api.reader import pattern_of
+from broker.api.schema_calls import Encoders, SchemaLike
 from broker.api.values import UNSET, AcksLike, PartitionLike, Receipt, Start, Timeout, Unset, Value
 from broker.client.counts import MetricsRegistry
 from broker.producer import unclosed
@@ -32,8 +33,10 @@ from broker.protocol.compression import Codec
 
 if TYPE_CHECKING:
     from broker.aio.group import AsyncGroup, AsyncOnChange
+    from broker.aio.schemas import AsyncSchemaProducer
     from broker.api.group import Commit
     from broker.consumer.offset_store import OffsetStore
+    from broker.schemas.values import RegisteredSchema
 
 _THREADS = 8
 _P = ParamSpec("_P")
@@ -249,6 +252,34 @@ class AsyncClient(AsyncCalls, AsyncClosedAtEnd):
         client = self._access.client
         parts = parts_of(client, acks, codec, linger, batch_bytes, buffer_bytes, partitioner)
         producer = AsyncProducer(parts, self._access, on_delivery, self)
+        self._producers.add(producer)
+        return producer
+
+    def schema_producer(
+        self,
+        schema: RegisteredSchema | SchemaLike = "auto",
+        *,
+        acks: AcksLike = Acks.COMMITTED,
+        codec: Codec | CodecName = "none",
+        linger: float = 0.0,
+        partitioner: Partitioner = hash_partitioner,
+        on_delivery: Callable[[AsyncDelivery], object] | None = None,
+    ) -> AsyncSchemaProducer:
+        """Return a producer that encodes values by a schema; see `producer`.
+
+        Args:
+            schema: an id, a schema, or `"auto"` for the latest of the topic's subject: its setting
+                `schema.subject`, else `TOPIC-value`.
+            acks: as for `send`.
+            codec, linger, partitioner, on_delivery: as for `producer`.
+        """
+        self._check()
+        from broker.aio.schemas import AsyncSchemaProducer  # late: few programs have schemas
+
+        client = self._access.client
+        encoders = Encoders(client, schema)
+        parts = parts_of(client, acks, codec, linger, partitioner=partitioner)
+        producer = AsyncSchemaProducer(encoders, parts, self._access, on_delivery, self)
         self._producers.add(producer)
         return producer
 

@@ -19,6 +19,8 @@ It is built on the clients of the other folders, which keep Kafka 0.7's classes.
                       in the log
     replica_calls.py  the calls of a client on replicas: elections of leaders, and moves to other
                       brokers
+    schema_calls.py   the calls of a client on schemas: of subjects, their versions, and ids
+    schema_producer.py  a producer of values, which a schema encodes
     setting_calls.py  the calls of a client on settings of topics and brokers
     topic_calls.py    the calls of a client on topics
     values.py         the values of the API: messages, batches, receipts, and the forms of arguments

@@ -33,6 +33,7 @@ from broker.api.producer import (
 )
 from broker.api.reader import Batches, Reader, ReadOrder, pattern_of, reading_of
 from broker.api.replica_calls import ReplicaCalls
+from broker.api.schema_calls import Encoders, SchemaCalls, SchemaLike
 from broker.api.setting_calls import SettingCalls
 from broker.api.topic_calls import TopicCalls
 from broker.api.values import UNSET, AcksLike, PartitionLike, Receipt, Start, Stop, Timeout, Value
@@ -53,7 +54,9 @@ from broker.zk.security import security_in
 
 if TYPE_CHECKING:
     from broker.api.group import Commit, Group, OnChange
+    from broker.api.schema_producer import SchemaProducer
     from broker.consumer.offset_store import OffsetStore
+    from broker.schemas.values import RegisteredSchema
 
 _POLL_S = 0.02
 _CONNECT_S = 5.0
@@ -180,7 +183,7 @@ def _addresses(address: object) -> list[BrokerAddress]:
     return found
 
 
-class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls):
+class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, SchemaCalls):
     """A cluster: sends, reads, joins groups, and orders. For any number of threads.
 
     Made by `connect`; a context manager. What it has opened ends with it.
@@ -297,6 +300,31 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls):
         self._raise_if_closed()
         parts = parts_of(self, acks, codec, linger, batch_bytes, buffer_bytes, partitioner)
         return self._keep(Producer(parts, on_delivery, self._forget))
+
+    def schema_producer(
+        self,
+        schema: RegisteredSchema | SchemaLike = "auto",
+        *,
+        acks: AcksLike = Acks.COMMITTED,
+        codec: Codec | CodecName = "none",
+        linger: float = 0.0,
+        partitioner: Partitioner = hash_partitioner,
+        on_delivery: Callable[[Delivery], object] | None = None,
+    ) -> SchemaProducer:
+        """Return a producer that encodes values by a schema; see `producer`.
+
+        Args:
+            schema: an id, a schema, or `"auto"` for the latest of the topic's subject: its setting
+                `schema.subject`, else `TOPIC-value`.
+            acks: as for `send`.
+            codec, linger, partitioner, on_delivery: as for `producer`.
+        """
+        self._raise_if_closed()
+        from broker.api.schema_producer import SchemaProducer  # late: few programs have schemas
+
+        encoders = Encoders(self, schema)
+        parts = parts_of(self, acks, codec, linger, partitioner=partitioner)
+        return self._keep(SchemaProducer(encoders, parts, on_delivery, self._forget))
 
     def _sender(self, given: AcksLike) -> Producer:
         acks = values.acks_of(given)

@@ -17,15 +17,19 @@ Conflict = errors.ConflictError
 CorruptMessage = errors.InvalidMessageError
 DeliveryFailed = errors.DeliveryFailedError
 GroupActive = errors.GroupActiveError
+IncompatibleSchema = errors.IncompatibleSchemaError
 InvalidName = errors.InvalidTopicError
+InvalidSchema = errors.InvalidSchemaError
 NotABoundary = errors.NotABoundaryError
 NotEnoughReplicas = errors.NotEnoughReplicasError
 NotSupported = errors.UnsupportedVersionError
 OffsetOutOfRange = errors.OffsetOutOfRangeError
 Partial = errors.PartialError
 Refused = errors.ServerError
+SchemaMismatch = errors.SchemaMismatchError
 TooLarge = errors.MessageSizeTooLargeError
 TopicExists = errors.TopicExistsError
+UnknownSchema = errors.UnknownSchemaError
 
 
 class Unreachable(errors.BrokerUnreachableError, ConnectionError, public="Unreachable"):

@@ -23,6 +23,7 @@ class Pylogctl(RootGroup):
         "top": "Watch a cluster live.",
         "topic": "List, describe, create, delete, count and sample topics.",
         "config": "Change settings of topics and brokers while they run.",
+        "schema": "Register, show, check and delete the schemas of messages.",
         "user": "Add, list and remove users, and set their passwords and quotas.",
         "acl": "Say who may do what, and find out why somebody may not.",
         "group": "Look at, move and repair consumer groups.",

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
+from urllib.parse import unquote
 
 import typer
 
@@ -51,6 +52,7 @@ _KIND_OF_METAVAR: dict[str, tuple[str, ...]] = {
     "GROUP": ("@group",),
     "G": ("@group",),
     "PATH": ("@zk-path",),
+    "SUBJECT": ("@subject",),
     "ID": ("@broker",),
     "ID|HOST:PORT": ("@broker",),
     "CONTEXT": ("@context",),
@@ -311,6 +313,8 @@ def _read_nodes(kind: str, address: str, parent: str) -> list[Value]:
             return [Value(name) for name in nodes.children("/brokers/topics")]
         if kind == "group":
             return [Value(name) for name in nodes.children("/consumers")]
+        if kind == "subject":
+            return [Value(unquote(name)) for name in nodes.children("/schemas/subjects")]
         if kind == "broker":
             ids = nodes.children("/brokers/ids")
             return [Value(name, nodes.value(f"/brokers/ids/{name}")) for name in ids]

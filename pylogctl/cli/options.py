@@ -404,7 +404,8 @@ EVERY_GROUP = (
 )  # fmt: skip
 
 
-SHARED_NAMES = frozenset({*(option.name for option in EVERY_GROUP), "help"})
+# --version is hidden, and that of a command has another meaning
+SHARED_NAMES = frozenset({*(option.name for option in EVERY_GROUP), "help"}) - {"version"}
 
 
 def takes_value() -> dict[str, bool]:
@@ -497,7 +498,10 @@ class AcceptingCommand:
         self.examples = tuple(" ".join(re.split(r"\s*\\\n\s*", one.rstrip())) for one in examples)
         self._names = {option.name for option in self.options}
         self._has_context = not self._names.isdisjoint(_ADDRESSES)
-        self._shared = (*self.options, *(CONTEXT if self._has_context else ()), *GENERAL)
+        code = self.function.__code__
+        own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        general = (one for one in GENERAL if one.name not in own)  # `schema show --version 2`
+        self._shared = (*self.options, *(CONTEXT if self._has_context else ()), *general)
 
     @functools.cached_property
     def _own(self) -> OptionGroup:

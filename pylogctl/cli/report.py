@@ -71,6 +71,12 @@ _RULES: dict[type[library.BrokerError], tuple[ExitStatus, str]] = {
     library.NotControllerError: (ExitStatus.UNREACHABLE, "NO_CONTROLLER"),
     library.InvalidRequestError: (ExitStatus.CONFLICT, "INVALID_REQUEST"),
     library.TopicExistsError: (ExitStatus.CONFLICT, "TOPIC_EXISTS"),
+    library.UnknownSchemaError: (ExitStatus.NOT_FOUND, "SCHEMA_NOT_FOUND"),
+    library.InvalidSchemaError: (ExitStatus.USAGE, "INVALID_SCHEMA"),
+    library.IncompatibleSchemaError: (ExitStatus.CONFLICT, "INCOMPATIBLE_SCHEMA"),
+    library.SchemaMismatchError: (ExitStatus.CORRUPT, "SCHEMA_MISMATCH"),
+    library.SchemasUnavailableError: (ExitStatus.UNREACHABLE, "SCHEMAS_UNAVAILABLE"),
+    library.SchemaAuthorizationError: (ExitStatus.NOT_ALLOWED, "NOT_ALLOWED"),
     library.UnknownTopicError: (ExitStatus.NOT_FOUND, "TOPIC_NOT_FOUND"),
 }
 _HINTS = {
@@ -80,6 +86,7 @@ _HINTS = {
     "TOPIC_NOT_FOUND": "try: pylogctl topic list",
     "GROUP_NOT_FOUND": "try: pylogctl group list",
     "BROKER_NOT_FOUND": "try: pylogctl broker list",
+    "SCHEMA_NOT_FOUND": "try: pylogctl schema list",
     "OFFSET_OUT_OF_RANGE": "try: -o start, or a longer retention",
     "OFFSET_NOT_AVAILABLE": "try: pylogctl topic describe TOPIC",
     "REPLICATION_FACTOR": "try: pylogctl broker list",

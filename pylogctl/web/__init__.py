@@ -12,6 +12,8 @@ messages.py   pages of messages: the next ones, or those before, of one partitio
 openapi.py    the description of the API, OpenAPI 3.1, made from the table of routes
 options.py    the options of `pylogctl web`
 problems.py   errors as problem documents (RFC 9457)
+registry.py   the paths of Confluent's schema registry, so that its serializers and tools work
+              with brokers
 run.py        runs `pylogctl web`: listens, connects to the cluster, and serves until a signal
 sampler.py    looks at the cluster each few seconds, and keeps for an hour what pages draw and
               show live

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
+from urllib.parse import unquote
 
 import msgspec
 from starlette.applications import Starlette
@@ -15,9 +16,16 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from pylogctl.web import api, changes, events
+from pylogctl.web import api, changes, events, registry
 from pylogctl.web.pages import messages_view, rendering, views
-from pylogctl.web.problems import MEDIA_TYPE, FieldError, ProblemError, problem_error
+from pylogctl.web.problems import (
+    MEDIA_TYPE,
+    REGISTRY_MEDIA_TYPE,
+    FieldError,
+    ProblemError,
+    problem_error,
+    registry_error,
+)
 from pylogctl.web.security import Guard, TokenAuthentication, check_change
 from pylogctl.web.site import Call, Site, WebRoute, respond
 
@@ -25,9 +33,15 @@ logger = logging.getLogger("pylogctl.web")
 
 _S = TypeVar("_S", bound=msgspec.Struct)
 _AT = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
-_MODULES = (api, events, changes, views, messages_view, rendering)
+_MODULES = (api, events, changes, registry, views, messages_view, rendering)
 
 ROUTES = tuple(route for module in _MODULES for route in module.ROUTES.rows)
+DESCRIBED = tuple(
+    one
+    for one in ROUTES
+    if one.path.startswith(f"{api.BASE}/") or registry.is_registry_path(one.path)
+)
+"""The routes of the JSON API, and of the schema registry."""
 
 
 def make_app(
@@ -54,8 +68,8 @@ def make_app(
     app.state.site = site
     app.state.plans = {}
     app.state.streams = events.EventStreams()
-    app.state.routes = [one for one in ROUTES if one.path.startswith(f"{api.BASE}/")]
-    return Guard(app, error_response, hosts, authenticate)
+    app.state.routes = DESCRIBED
+    return Guard(registry.with_raw_paths(app), error_response, hosts, authenticate)
 
 
 def _dispatcher(routes: dict[str, WebRoute]) -> Callable[[Request], Awaitable[Response]]:
@@ -70,8 +84,10 @@ def _dispatcher(routes: dict[str, WebRoute]) -> Callable[[Request], Awaitable[Re
             if route.request is not None:
                 given.append(await _body_of(call, route.request))
             wanted = [one for one in given if one.__struct_fields__]
-            found = await route.handler(call, *wanted, **call.path_params)
-            return found if isinstance(found, Response) else respond(found, route.status)
+            found = await route.handler(call, *wanted, **_path_params(call))
+            if isinstance(found, Response):
+                return found
+            return respond(found, route.status, media_type=route.media_type)
         except HTTPException:
             raise
         except Exception as error:
@@ -82,6 +98,19 @@ def _dispatcher(routes: dict[str, WebRoute]) -> Callable[[Request], Awaitable[Re
             return error_response(request, problem)
 
     return dispatch
+
+
+def _path_params(call: Call) -> dict[str, object]:
+    """Return the parameters in the path; those of the schema registry are still quoted."""
+    if not registry.is_registry_path(call.url.path):
+        return call.path_params
+    try:
+        return {
+            name: unquote(one, errors="strict") if isinstance(one, str) else one
+            for name, one in call.path_params.items()
+        }
+    except UnicodeDecodeError as error:
+        raise ProblemError(400, f"the path is no UTF-8: {error}") from error
 
 
 def _check(route: WebRoute, call: Call) -> None:
@@ -157,6 +186,9 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 def error_response(request: Request, error: ProblemError) -> Response:
     """Return a problem document, for browsers outside the API a page."""
     problem = msgspec.structs.replace(error.problem, instance=request.state.request_id)
+    if registry.is_registry_path(request.url.path):
+        body = msgspec.json.encode(registry_error(problem))
+        return Response(body, problem.status, error.headers, REGISTRY_MEDIA_TYPE)
     is_page = "text/html" in request.headers.get("accept", "")
     if is_page and not request.url.path.startswith("/api/"):
         return HTMLResponse(rendering.render_error(problem), problem.status, error.headers)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from pylogctl import __version__
-from pylogctl.web.problems import MEDIA_TYPE, Problem
+from pylogctl.web.problems import MEDIA_TYPE, REGISTRY_MEDIA_TYPE, Problem, RegistryError
 from pylogctl.web.site import WebRoute
 
 _PARAMETER = re.compile(r"\{(\w+)(?::(\w+))?\}")
@@ -20,13 +20,13 @@ _REFERENCE = "#/components/schemas/{name}"
 def description(routes: Sequence[WebRoute]) -> dict[str, Any]:
     """Return the document about these routes."""
     kinds = {one for route in routes for one in (route.request, route.response) if one}
-    _, schemas = msgspec.json.schema_components(
-        sorted({*kinds, Problem}, key=lambda kind: kind.__name__), ref_template=_REFERENCE
-    )
+    found = sorted({*kinds, Problem, RegistryError}, key=str)
+    bodies, schemas = msgspec.json.schema_components(found, ref_template=_REFERENCE)
+    by_kind = dict(zip(found, bodies, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         path = _PARAMETER.sub(r"{\1}", route.path)
-        paths.setdefault(path, {})[route.method.lower()] = _operation(route)
+        paths.setdefault(path, {})[route.method.lower()] = _operation(route, by_kind)
     return {
         "openapi": "3.1.0",
         "info": {"title": "pylogctl web", "version": __version__},
@@ -35,14 +35,19 @@ def description(routes: Sequence[WebRoute]) -> dict[str, Any]:
     }
 
 
-def _operation(route: WebRoute) -> dict[str, Any]:
+def _operation(route: WebRoute, schemas: Mapping[Any, dict[str, Any]]) -> dict[str, Any]:
     problem = {
         "description": "A problem (RFC 9457).",
-        "content": {MEDIA_TYPE: {"schema": _schema(Problem)}},
+        "content": {MEDIA_TYPE: {"schema": schemas[Problem]}},
     }
+    if route.media_type == REGISTRY_MEDIA_TYPE:
+        problem = {
+            "description": "An error of a schema registry.",
+            "content": {REGISTRY_MEDIA_TYPE: {"schema": schemas[RegistryError]}},
+        }
     good: dict[str, Any] = {"description": "Done."}
     if route.response is not None:
-        good["content"] = {route.media_type: {"schema": _schema(route.response)}}
+        good["content"] = {route.media_type: {"schema": schemas[route.response]}}
     else:
         good["content"] = {route.media_type: {}}
     responses: dict[str, Any] = {str(one): good for one in (route.status, *route.also)}
@@ -65,7 +70,7 @@ def _operation(route: WebRoute) -> dict[str, Any]:
         "x-changes": route.changes,
     }
     if route.request is not None:
-        content = {"application/json": {"schema": _schema(route.request)}}
+        content = {route.media_type: {"schema": schemas[route.request]}}
         operation["requestBody"] = {"required": True, "content": content}
     return operation
 
@@ -78,7 +83,3 @@ def _query_parameters(route: WebRoute) -> list[dict[str, Any]]:
         {"name": name, "in": "query", "required": False, "schema": one}
         for name, one in schema["properties"].items()
     ]
-
-
-def _schema(kind: type[msgspec.Struct]) -> dict[str, str]:
-    return {"$ref": _REFERENCE.format(name=kind.__name__)}

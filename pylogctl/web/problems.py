@@ -12,11 +12,13 @@ from pylogctl.cli.environment import ExitStatus
 from pylogctl.cli.report import failure_of
 
 MEDIA_TYPE = "application/problem+json"
+REGISTRY_MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 DOCS = "operations/web/#problems"
 _STATUSES = {
     ExitStatus.USAGE: 422,
     ExitStatus.NOT_FOUND: 404,
     ExitStatus.CONFLICT: 409,
+    ExitStatus.NOT_ALLOWED: 403,
     ExitStatus.TIMEOUT: 504,
     ExitStatus.CONFIG: 501,
     ExitStatus.UNSUPPORTED: 501,
@@ -44,6 +46,23 @@ class Problem(msgspec.Struct, omit_defaults=True):
     hints: list[str] = []
     errors: list[FieldError] = []
     retry_after: int | None = None
+
+
+class RegistryError(msgspec.Struct):
+    """An error as a schema registry tells it; the status, and two digits of its own for some."""
+
+    error_code: int
+    message: str
+
+
+_REGISTRY_CODES = {"INVALID_SCHEMA": 42201, "SCHEMA_NOT_FOUND": 40403}
+
+
+def registry_error(problem: Problem) -> RegistryError:
+    """Return a problem as a schema registry tells it."""
+    code = problem.code
+    number = int(code) if code.isdecimal() else _REGISTRY_CODES.get(code, problem.status)
+    return RegistryError(number, problem.detail)
 
 
 class ProblemError(Exception):

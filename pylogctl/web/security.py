@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pylogctl.web.problems import ProblemError
+from pylogctl.web.problems import REGISTRY_MEDIA_TYPE, ProblemError
 
 MAX_HEAD_BYTES = 8 << 10
 MAX_BODY_BYTES = 1 << 20
@@ -28,6 +28,7 @@ _COOKIE_OPTIONS = "; Path=/; HttpOnly; SameSite=Strict"
 _FAILURES_PER_MINUTE = 5
 _MAX_ADDRESSES = 10_000  # whose failures are remembered
 _SAFE = "/?&=%+~:@!$'()*,"  # in a Refresh header
+_JSON = ("application/json", REGISTRY_MEDIA_TYPE, "application/vnd.schemaregistry+json")
 _SESSION = re.compile(r"[0-9A-Za-z_-]{43}")
 
 HEADERS = {
@@ -219,7 +220,7 @@ def check_change(request: Request) -> None:
     headers = request.headers
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-    if kind != "application/json" and (has_body or kind or request.method != "DELETE"):
+    if kind not in _JSON and (has_body or kind or request.method != "DELETE"):
         raise ProblemError(415, "the body has to be application/json")
     if not any(name in headers for name in ("origin", "sec-fetch-site", "cookie")):
         return

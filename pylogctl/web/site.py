@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 _THREADS = 8
 _SCANS = 4
 
-Handler = Callable[..., Awaitable[Response | Struct]]
+Handler = Callable[..., Awaitable[Any]]  # a response, or what becomes its JSON
 _H = TypeVar("_H", bound=Handler)
 
 
@@ -43,16 +43,18 @@ class WebRoute:
     `query` has the parameters in its fields; statuses besides `status` with the same body are in
     `also`. The docstring of the handler is the summary. A route that `changes` is served only if
     changes are allowed, and only to scripts of the own pages or to programs; one that
-    `shows_messages` only if messages are not hidden.
+    `shows_messages` only if messages are not hidden. One that only `asks` changes nothing, though
+    its question is a body.
     """
 
     method: str
     path: str
     handler: Handler
     shows_messages: bool = False
+    asks: bool = False
     query: type[Struct] | None = None
     request: type[Struct] | None = None
-    response: type[Struct] | None = None
+    response: Any = None  # a type
     status: int = 200
     also: tuple[int, ...] = ()
     media_type: str = "application/json"
@@ -60,7 +62,7 @@ class WebRoute:
     @property
     def changes(self) -> bool:
         """Whether it changes the cluster."""
-        return self.method != "GET"
+        return self.method != "GET" and not self.asks
 
 
 @dataclass
@@ -136,9 +138,10 @@ class Call(Request):
 
 
 def respond(
-    document: Struct, status: int = 200, headers: Mapping[str, str] = MappingProxyType({})
+    document: Any,
+    status: int = 200,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    media_type: str = "application/json",
 ) -> Response:
     """Return a response with a document as JSON."""
-    return Response(
-        msgspec.json.encode(document), status, dict(headers), media_type="application/json"
-    )
+    return Response(msgspec.json.encode(document), status, dict(headers), media_type)

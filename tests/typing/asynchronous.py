@@ -30,6 +30,13 @@ async def main(address: str) -> None:
             async for message in group:
                 assert_type(message, pylogctl.Message)
                 await group.commit()
+        async with client.schema_producer("auto") as values:
+            assert_type(values, pylogctl.AsyncSchemaProducer)
+            assert_type(await values.send("orders", {"id": 7}), pylogctl.AsyncDelivery)
+        decoder = await client.decoder(7)
+        assert_type(decoder, pylogctl.AsyncDecoder)
+        assert_type(await decoder.decode(b"three"), object)
+        assert_type(await client.subjects(), list[str])
         assert_type(await client.brokers(), list[pylogctl.BrokerInfo])
         assert_type(await client.topics(), list[pylogctl.TopicInfo])
         moving = await client.reassign("orders", [0, 1], plan=True)

@@ -28,6 +28,21 @@ def send(address: str) -> pylogctl.Receipt:
         return delivery.result(timeout=1)
 
 
+def send_values(client: pylogctl.Client) -> None:
+    """Send values by a schema, and decode them."""
+    schema = client.register_schema("orders-value", '"long"', "AVRO")
+    assert_type(schema, pylogctl.RegisteredSchema)
+    assert_type(client.check_schema("orders-value", '"int"', version=1), list[str])
+    client.set_compatibility("orders-value", pylogctl.Compatibility.FULL)
+    with client.schema_producer(schema, on_delivery=note) as producer:
+        assert_type(producer, pylogctl.SchemaProducer)
+        assert_type(producer.send("orders", {"id": 7}), pylogctl.Delivery)
+    decoder = client.decoder()
+    assert_type(decoder, pylogctl.Decoder)
+    for message in client.read("orders"):
+        assert_type(decoder.decode(message.value), object)
+
+
 def note(delivery: pylogctl.Delivery) -> None:
     """Print where a message is."""
     print(delivery.done(), delivery.result().offset)
@@ -41,6 +56,7 @@ def mistake(client: pylogctl.Client) -> None:
     client.send("orders", "one", acks="most")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     client.send("orders", "one", on_delivery=note)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     client.producer(codec="zip")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    client.schema_producer("latest")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     pylogctl.conect("a")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     client.sent("orders", "one")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 

@@ -151,6 +151,7 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "acl": {"cli"},
     "config": {"cli", "broker"},
     "context": {"cli"},
+    "schema": {"cli"},
     "user": {"cli"},
     "consume": {"cli", "format"},
     "produce": {"cli", "comparison", "format"},

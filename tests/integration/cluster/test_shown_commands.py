@@ -792,6 +792,14 @@ NOT_RUN_CALLS = {
     "stop_broker": "a broker of its own: tests/integration/api/test_cluster.py",
     "decommission": "a broker of its own: tests/integration/api/test_decommission.py",
     "move_log": "directories of a broker: tests/integration/api/test_replicas.py",
+    **dict.fromkeys(
+        (
+            *("subjects", "subject_schema", "schema", "schema_versions", "schema_uses"),
+            *("register_schema", "find_schema", "check_schema", "delete_schema"),
+            *("compatibility", "set_compatibility", "schema_producer", "decoder"),
+        ),
+        "schemas, not topics: tests/integration/api/test_schemas.py",
+    ),
 }
 NOT_RUN_COMMANDS = {
     "broker start": "tests/integration/test_readme.py",

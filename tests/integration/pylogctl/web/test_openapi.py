@@ -11,12 +11,11 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis import Case
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from pylogctl.web.api import BASE
-from pylogctl.web.app import ROUTES
+from pylogctl.web.app import DESCRIBED
 from pylogctl.web.openapi import description
 from tests.support.web_site import Served, served_site
 
-DESCRIPTION = description([one for one in ROUTES if one.path.startswith(f"{BASE}/")])
+DESCRIPTION = description(DESCRIBED)
 schema = schemathesis.openapi.from_dict(DESCRIPTION).exclude(path_regex=r"/(live|events)$")
 
 
