@@ -1,4 +1,4 @@
-"""Schemas of messages: values.
+"""Schemas: what a registry keeps by id, judges before it is kept, and reads payloads with.
 
 values.py          schemas, their compatibility, and the contract of a topic
 store.py           the registry of schemas: ids, subjects, versions; kept in a file

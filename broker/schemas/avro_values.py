@@ -15,20 +15,21 @@ import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Context, Decimal, InvalidOperation
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from broker.errors import SchemaMismatchError, did_you_mean
 
 MAX_DEPTH = 100
 _MAX_NODES = 1_000_000  # of a value, whatever its bytes
-_NODES_OF_BYTE = 64  # that a schema may make of a byte before its payloads are measured first
+MAX_EXTRA_NODES = 64  # of a record, with which payloads are not measured first
 _MAX_LONG = 10  # bytes of a number
 _INTEGERS = {"int": 31, "long": 63}
 _FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _WIDTHS = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _PREFERRED = ("int", "long", "double", "float", "string")
 
+_Clocked = TypeVar("_Clocked", datetime, time)
 Named = Mapping[str, Any]
 """The record, enum and fixed types of a schema by their full names."""
 
@@ -65,15 +66,14 @@ def _branch_name(schema: Any) -> str:
 
 
 class Fitting:
-    """Makes values of JSON those that fastavro writes by one schema."""
+    """Makes a value of JSON one that fastavro writes by a schema; used once."""
 
     def __init__(self, schema: Any, named: Named) -> None:
         self._schema, self._named = schema, named
-        self._left = 0
+        self._left = _MAX_NODES
 
     def fit(self, value: Any) -> Any:
         """Return a value for fastavro; `SchemaMismatchError` names the field that does not fit."""
-        self._left = _MAX_NODES
         return self._fit(self._schema, value, "", 0)
 
     def _fit(self, schema: Any, value: Any, path: str, depth: int) -> Any:
@@ -187,7 +187,9 @@ def _simple(kind: str, schema: Any, value: Any) -> Any:
         case "boolean", bool():
             return value
         case "int" | "long", int() if not isinstance(value, bool):
-            if not -(1 << _INTEGERS[kind]) <= value < 1 << _INTEGERS[kind]:
+            limit = 1 << _INTEGERS[kind]
+            first, last = _STORED.get(str(logical), (-limit, limit - 1))
+            if not first <= value <= last:
                 raise ValueError
             return value
         case (("float" | "double"), int() | float()) if not isinstance(value, bool):
@@ -224,25 +226,48 @@ def _decimal(text: str, schema: Any) -> Decimal:
     return made
 
 
-def _moment(text: str, *, zoned: bool) -> datetime:
+def _moment(text: str, schema: Any) -> datetime:
     found = datetime.fromisoformat(text)
-    if not zoned and found.tzinfo is not None:
+    if schema["logicalType"].startswith("local-"):
+        if found.tzinfo is not None:
+            raise ValueError
+    else:
+        found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    return _stored_exactly(found, schema)
+
+
+def _time(text: str, schema: Any) -> time:
+    found = time.fromisoformat(text)
+    if found.tzinfo is not None:
         raise ValueError
-    return found.replace(tzinfo=UTC) if zoned and found.tzinfo is None else found
+    return _stored_exactly(found, schema)
+
+
+def _stored_exactly(found: _Clocked, schema: Any) -> _Clocked:
+    if schema["logicalType"].endswith("-millis") and found.microsecond % 1000:
+        raise ValueError
+    return found
 
 
 _Convert = Callable[[str, Any], Any]
 _LOGICAL: dict[tuple[str, str], _Convert] = {
     ("string", "uuid"): lambda text, _: str(UUID(text)),
     ("int", "date"): lambda text, _: date.fromisoformat(text),
-    ("int", "time-millis"): lambda text, _: time.fromisoformat(text),
-    ("long", "time-micros"): lambda text, _: time.fromisoformat(text),
+    ("int", "time-millis"): _time,
+    ("long", "time-micros"): _time,
     ("bytes", "decimal"): _decimal,
     ("fixed", "decimal"): _decimal,
 }
-for _unit in ("millis", "micros"):
-    _LOGICAL["long", f"timestamp-{_unit}"] = lambda text, _: _moment(text, zoned=True)
-    _LOGICAL["long", f"local-timestamp-{_unit}"] = lambda text, _: _moment(text, zoned=False)
+_STORED = {
+    "date": (-719_162, 2_932_896),
+    "time-millis": (0, 86_399_999),
+    "time-micros": (0, 86_399_999_999),
+}
+"""The least and greatest numbers that fastavro reads again."""
+for _unit, _second in (("millis", 1000), ("micros", 1_000_000)):
+    for _name in (f"timestamp-{_unit}", f"local-timestamp-{_unit}"):
+        _LOGICAL["long", _name] = _moment
+        _STORED[_name] = (-62_135_596_800 * _second, 253_402_300_800 * _second - 1)
 
 
 def _text_of(kind: str, schema: Any) -> str:
@@ -273,57 +298,20 @@ def _shown(value: Any) -> str:
 
 
 class Measure:
-    """Whether a payload is decoded within bounds: fastavro has none, and recurses in C.
+    """Whether a payload is decoded within bounds: fastavro has none, and recurses in C; used once.
 
-    Only payloads of some schemas have to be looked at before: of those that recurse, that make many
-    values of few bytes, or that have decimals.
+    Only payloads of schemas that `may_be_hostile` have to be looked at before. `extra_nodes` is
+    what the reader's schema may add to each record.
     """
 
-    def __init__(self, schema: Any, named: Named, *, extra_nodes: int = 0) -> None:
+    def __init__(self, schema: Any, named: Named, extra_nodes: int) -> None:
         self._schema, self._named = schema, named
-        self._extra = extra_nodes  # that the reader's schema may add to each record
-        self._known: dict[str, tuple[int, int] | None] = {}
-        self._is_safe = extra_nodes <= _NODES_OF_BYTE
-        nodes = self._size(schema)[1]
-        self.is_needed = not self._is_safe or nodes > _MAX_NODES // 100
-        self._left = 0
-
-    def _size(self, schema: Any) -> tuple[int, int]:
-        """Return the fewest bytes of a value, and the most nodes but for items of arrays."""
-        kind, schema = _kind_of(schema, self._named)
-        name = schema.get("name", "") if isinstance(schema, dict) else ""
-        if name in self._known:
-            found = self._known[name]
-            self._is_safe &= found is not None  # else it recurses
-            return found or (0, 1)
-        if name:
-            self._known[name] = None
-        size = self._size_of(kind, schema)
-        if name:
-            self._known[name] = size
-        return size
-
-    def _size_of(self, kind: str, schema: Any) -> tuple[int, int]:
-        match kind:
-            case "union":
-                sizes = [self._size(one) for one in schema]
-                return 1 + min(one[0] for one in sizes), max(one[1] for one in sizes)
-            case "record" | "error":
-                sizes = [self._size(one["type"]) for one in schema["fields"]]
-                return sum(one[0] for one in sizes), 1 + sum(one[1] for one in sizes)
-            case "array" | "map":
-                size, nodes = self._size(schema["items" if kind == "array" else "values"])
-                self._is_safe &= nodes <= _NODES_OF_BYTE * (size + (kind == "map"))
-                return 1, 1
-        if isinstance(schema, dict) and schema.get("logicalType") == "decimal":
-            self._is_safe = False
-        return (schema["size"] if kind == "fixed" else _WIDTHS.get(kind, 1)), 1
+        self._extra = extra_nodes
+        self._left = _MAX_NODES
 
     def check(self, body: bytes) -> None:
         """Raise a `SchemaMismatchError` for a payload beyond the bounds, or not of the schema."""
-        if self.is_needed:
-            self._left = _MAX_NODES
-            self._skip(self._schema, body, 0, 0)
+        self._skip(self._schema, body, 0, 0)
 
     def _skip(self, schema: Any, data: bytes, at: int, depth: int) -> int:
         """Return the position behind a value."""
@@ -369,6 +357,24 @@ class Measure:
                 at = self._skip(
                     schema["items" if kind == "array" else "values"], data, at, depth + 1
                 )
+
+
+def may_be_hostile(schema: Any, named: Named) -> bool:
+    """Return whether a few bytes can be a value that is deep, or large.
+
+    So they can if types are named again, as these may recurse; if arrays have items that are large
+    or take no bytes; or if there are decimals, which take a time by the square of their digits.
+    """
+    match schema:
+        case str():
+            return schema in named
+        case list():
+            return any(may_be_hostile(one, named) for one in schema)
+        case {"fields": fields}:
+            return any(may_be_hostile(one["type"], named) for one in fields)
+        case {"items": inner} | {"values": inner}:
+            return not isinstance(inner, str) or inner == "null" or inner in named
+    return bool(schema.get("logicalType") == "decimal")
 
 
 def _long(data: bytes, at: int) -> tuple[int, int]:

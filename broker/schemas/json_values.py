@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -23,7 +24,7 @@ class JsonValidator:
     """
 
     def __init__(self, text: str, schema_id: int) -> None:
-        self._left = 0
+        self._of_thread = threading.local()
         try:
             document = json.loads(text)
             if "patternProperties" in text and "unevaluatedProperties" in text:
@@ -44,8 +45,8 @@ class JsonValidator:
 
     def _counted(self, check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
         def checked(*arguments: Any) -> Iterator[Any]:
-            self._left -= 1
-            if self._left < 0:
+            self._of_thread.left -= 1
+            if self._of_thread.left < 0:
                 raise SchemaMismatchError("to validate it takes too long")
             yield from check(*arguments) or ()
 
@@ -56,7 +57,7 @@ class JsonValidator:
         from jsonschema.exceptions import UnknownType, ValidationError
         from referencing.exceptions import Unresolvable
 
-        self._left = _MAX_STEPS + size
+        self._of_thread.left = _MAX_STEPS + size
         try:
             found: ValidationError | None = next(self._validator.iter_errors(value), None)
         except InvalidPatternError as error:

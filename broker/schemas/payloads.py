@@ -16,12 +16,13 @@ from importlib.util import find_spec
 from typing import Any, NoReturn
 
 from broker.errors import ConfigError, SchemaMismatchError, UnknownSchemaError
-from broker.schemas.avro_values import Fitting, Measure, plain
+from broker.schemas.avro_values import MAX_EXTRA_NODES, Fitting, Measure, may_be_hostile, plain
 from broker.schemas.values import RegisteredSchema, SchemaType
 
 MAGIC = 0
 _HEADER = struct.Struct(">bi")
 _MAX_UNKNOWN = 10_000
+_MAX_FORMS = 1000  # schemas that a decoder keeps parsed
 
 Lookup = Callable[[int], RegisteredSchema]
 """Returns the schema of an id; raises `UnknownSchemaError`."""
@@ -60,7 +61,7 @@ class Encoder:
 
 
 class Decoder:
-    """Makes values of payloads, by the schemas that these name.
+    """Makes values of payloads, by the schemas that these name; for any thread.
 
     Args:
         lookup: called once for each id that it knows.
@@ -70,7 +71,7 @@ class Decoder:
     def __init__(self, lookup: Lookup, reader: RegisteredSchema | None = None) -> None:
         self._lookup = lookup
         self._reader = None if reader is None else _form_of(reader)
-        self._forms: dict[int, _AvroForm | _JsonForm] = {}
+        self._forms: dict[int, _AvroForm | _JsonForm | str] = {}  # or why there is none
 
     def decode(self, payload: bytes) -> object:
         """Return the value in a payload as JSON has it; `SchemaMismatchError` if it has none."""
@@ -78,14 +79,26 @@ class Decoder:
         form = self._forms.get(schema_id)
         if form is None:
             try:
-                form = _form_of(self._lookup(schema_id), self._reader)
+                form = self._made(self._lookup(schema_id))
             except UnknownSchemaError as error:
                 raise SchemaMismatchError(f"there is no schema {schema_id}") from error
-            self._forms[schema_id] = form
+        if isinstance(form, str):
+            raise SchemaMismatchError(form)
         try:
             return form.decode(bytes(body))
         except SchemaMismatchError as error:
             raise SchemaMismatchError(f"not a value of schema {schema_id}: {error}") from error
+
+    def _made(self, schema: RegisteredSchema) -> _AvroForm | _JsonForm | str:
+        form: _AvroForm | _JsonForm | str
+        try:
+            form = _form_of(schema, self._reader)
+        except SchemaMismatchError as error:
+            form = str(error)
+        if len(self._forms) >= _MAX_FORMS:
+            self._forms.clear()
+        self._forms[schema.id] = form
+        return form
 
 
 def remembering(lookup: Lookup) -> Lookup:
@@ -137,10 +150,10 @@ class _AvroForm:
         self.named: dict[str, Any] = {}
         try:
             self.parsed = parse_schema(json.loads(schema.text), self.named)
-            self._fitting = Fitting(self.parsed, self.named)
             self._reader = None if reader is None else reader.parsed
-            extra = 0 if reader is None else reader.most_fields
-            self._measure = Measure(self.parsed, self.named, extra_nodes=extra)
+            self._extra = 0 if reader is None else reader.most_fields
+            self._is_measured = may_be_hostile(self.parsed, self.named)
+            self._is_measured |= self._extra > MAX_EXTRA_NODES
         except (
             *(SchemaParseException, UnknownType, RecursionError),
             *(ValueError, TypeError, KeyError, AttributeError),
@@ -156,7 +169,7 @@ class _AvroForm:
         from fastavro import schemaless_writer
 
         out = io.BytesIO()
-        fitted = self._fitting.fit(value)
+        fitted = Fitting(self.parsed, self.named).fit(value)
         try:
             schemaless_writer(out, self.parsed, fitted)
         except (ValueError, TypeError, KeyError, OverflowError, DecimalException) as error:
@@ -167,7 +180,8 @@ class _AvroForm:
         from fastavro import schemaless_reader
         from fastavro.read import SchemaResolutionError
 
-        self._measure.check(body)
+        if self._is_measured:
+            Measure(self.parsed, self.named, self._extra).check(body)
         stream = io.BytesIO(body)
         try:
             value = schemaless_reader(stream, self.parsed, self._reader)

@@ -49,6 +49,9 @@ a byte position and a partition is named `HOME-INDEX`:
     |                          |          | few more, by reading small ranges in one task. Without |
     |                          |          | it each partition has a task                           |
     | reportPath               |          | a directory for reports of omitted bytes, as JSON      |
+    | decode                   |          | `auto`: values are JSON, decoded by the schema whose   |
+    |                          |          | id they start with; brokers have the schemas           |
+    | readerSchema             |          | with decode: id of the schema that values resolve to   |
     | fetchSize                | 1m       | bytes of a fetch request                               |
     | timeoutMs                | 30000    | limit of waiting for a response, and for the next      |
     |                          |          | leader; of a stream also for a broker that is down     |

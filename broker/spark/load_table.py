@@ -195,12 +195,14 @@ def _schema_of(request: TableLoadRequest) -> StructType:
     schema = StructType()
     for name, kind in _COLUMNS.items():
         schema.add(name, kind)
-    if request.schemas is not None:
+    if request.schemas is not None or request.decodes:
         schema.add("schema_id", "integer")
     return schema.add("value", _value_type(request))
 
 
 def _value_type(request: TableLoadRequest) -> DataType:
+    if request.decodes:
+        return StringType()
     if request.schemas is None:
         return BinaryType()
     registry = SchemaRegistry(request.schemas, request.avro_reader)

@@ -236,6 +236,7 @@ _MILLISECONDS = _Kind(
 _SIZE = _Kind(_parse_size, "bytes, such as 1048576, 512k, 64m, 1g")
 _FLAG = _choice({"true": True, "false": False})
 _CRC = _choice({one.value: one for one in Crc})
+_DECODE = _choice({"auto": "auto"})
 _CODEC = _choice({one.name.lower(): one for one in Codec})
 _TOPIC = _Kind(_parse_topic, "names of topics")
 _PATH = _Kind(lambda text: Path(text).absolute() if text else None, "paths")
@@ -483,6 +484,8 @@ class ReadOptions:
     max_trigger_bytes: Annotated[int | None, _Option("maxBytesPerTrigger", _SIZE)] = None
     fetch_bytes: Annotated[int, _Option("fetchSize", _SIZE)] = _MIB
     report_path: Annotated[Path | None, _Option("reportPath", _PATH)] = None
+    decode: Annotated[str | None, _Option("decode", _DECODE)] = None
+    reader_schema: Annotated[int | None, _Option("readerSchema", _COUNT)] = None
     connection: ConnectionOptions = ConnectionOptions()
 
     @property

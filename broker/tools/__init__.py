@@ -9,4 +9,6 @@ mirror_producer.py  sends message sets of one cluster to another, and tells whic
                     acknowledged
 mirror_routes.py    target topics and partitions of mirrors and copies; sends no messages
 retry.py            handles messages so that a failed one does not block those after it
+schemas.py          the schemas of topics that are copied to another cluster, whose messages have
+                    their ids
 """

@@ -14,6 +14,8 @@ connections.py      connections of commands to ZooKeeper and brokers, by the sha
 context.py          contexts: named clusters in configuration files, one of which is
                     current, and the local broker
 declarations.py     how a command declares options, and what Typer reads of the declarations
+decoding.py         messages with schemas: `--decode` makes JSON of payloads, `produce --schema`
+                    payloads of JSON
 environment.py      the environment of a command: standard streams, environment variables,
                     clock, shared options; statuses and errors
 escapes.py          escapes for text of unknown origin: names and values of the registry,

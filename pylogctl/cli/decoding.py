@@ -6,14 +6,17 @@ there is no schema of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from broker.errors import SchemaMismatchError, UnknownSchemaError
+from broker.errors import BrokerError, SchemaMismatchError, UnknownSchemaError
 from broker.topic import TopicPartition
+from broker.units import counted
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.failures import OnCorrupt
 from pylogctl.cli.options import DecodeChoice
@@ -40,13 +43,16 @@ def check_decode(choice: DecodeChoice) -> None:
         raise UsageError(f"--reader '{choice.reader}' is no id of a schema", "valid: 7, latest")
 
 
-def decoder_of(choice: DecodeChoice, side: Side) -> Decode:
-    """Return the decoder that `--decode` names, which `check_decode` has accepted."""
-    from broker.client.schemas import SchemaClient
-    from broker.schemas.payloads import Decoder, remembering, to_json
+def decoder_of(choice: DecodeChoice, side: Side, *, patience_s: float = 0.0) -> Decode:
+    """Return the decoder that `--decode` names, which `check_decode` has accepted.
 
-    client = SchemaClient(side.cluster, side.connect)
-    find = remembering(client.get)
+    Brokers that cannot tell a schema for the moment are asked again for `patience_s`.
+    """
+    from broker.schemas.payloads import Decoder, remembering, to_json
+    from broker.tools.schemas import client_of
+
+    client = client_of(side)
+    find = remembering(partial(_found, client, patience_s))
     decoders: dict[str, Decoder] = {}
 
     def decode(topic: str, payload: bytes) -> bytes:
@@ -59,6 +65,20 @@ def decoder_of(choice: DecodeChoice, side: Side) -> Decode:
         return to_json(decoders[name].decode(payload))
 
     return decode
+
+
+def _found(client: SchemaClient, patience_s: float, schema_id: int) -> RegisteredSchema:
+    from broker.client.backoff import waits_s
+
+    end_s = time.monotonic() + patience_s
+    for wait_s in waits_s():
+        try:
+            return client.get(schema_id)
+        except BrokerError as error:
+            if not error.is_retriable or time.monotonic() + wait_s > end_s:
+                raise
+        time.sleep(wait_s)
+    raise AssertionError("waits have no end")
 
 
 @contextmanager
@@ -79,13 +99,31 @@ def opened_decoding(env: Environment, choice: DecodeChoice) -> Iterator[Decoding
     decoding.report()
 
 
-def subject_of(client: SchemaClient, topic: str) -> str:
-    """Return the subject of a topic's contract, or the one that Confluent's clients take."""
-    return client.contract(topic).subject or f"{topic}-value"
+def carried_schemas(
+    env: Environment, source: Side, target: Side, topics: Sequence[str], *, is_wanted: bool
+) -> None:
+    """Carry the schemas of topics to another cluster if `is_wanted`, else warn that they stay.
+
+    With `--dry-run` nothing is registered.
+    """
+    from broker.tools.schemas import carry_schemas, client_of, contracts
+
+    client = client_of(source)
+    if is_wanted and not env.settings.dry_run:
+        made = carry_schemas(client, client_of(target), topics)
+        env.note(f"{counted(len(made), 'schema')} carried to the target, under their ids")
+        return
+    for topic, subject in {} if is_wanted else contracts(client, topics).items():
+        env.warn(
+            f"topic '{topic}' has schemas of subject '{subject}', whose ids mean nothing in the "
+            "registry of the target; --schemas carries them"
+        )
 
 
 def latest_of(client: SchemaClient, topic: str) -> RegisteredSchema:
     """Return the latest schema of a topic's subject."""
+    from broker.tools.schemas import subject_of
+
     subject = subject_of(client, topic)
     try:
         return client.version(subject)
@@ -139,8 +177,7 @@ class Decoding:
     def report(self) -> None:
         """End the command with PARTIAL if messages could not be decoded."""
         if self.count:
-            what = "1 message" if self.count == 1 else f"{self.count} messages"
-            self.env.leave_out(f"{what} could not be decoded")
+            self.env.leave_out(f"{counted(self.count, 'message')} could not be decoded")
 
 
 def encoder_of(env: Environment, given: str, topic: str, side: Side) -> Callable[[bytes], bytes]:
@@ -148,10 +185,10 @@ def encoder_of(env: Environment, given: str, topic: str, side: Side) -> Callable
 
     `given` is `auto`, the id of a schema, or a file, which is registered unless it is.
     """
-    from broker.client.schemas import SchemaClient
     from broker.schemas.payloads import Encoder, read_value
+    from broker.tools.schemas import client_of, subject_of
 
-    client = SchemaClient(side.cluster, side.connect)
+    client = client_of(side)
     if given == "auto":
         schema = latest_of(client, topic)
     elif given.isdecimal():

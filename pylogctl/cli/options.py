@@ -291,6 +291,13 @@ OnCorruptOption = Annotated[
         "--on-corrupt", "Stop at a corrupt message with status 8, or leave it out and end with 6."
     ),
 ]
+SchemasOption = Annotated[
+    bool,
+    safety.flag(
+        "--schemas",
+        "Register the schemas of the topics in the target first, under the ids that messages have.",
+    ),
+]
 MetricsPortOption = Annotated[
     ListenAddress | None,
     option(

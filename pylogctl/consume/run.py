@@ -26,6 +26,8 @@ from pylogctl.cli.selection import compile_patterns, wait_for_topics
 from pylogctl.consume.output import Consumption, summary
 from pylogctl.consume.plan import Request
 
+_LOOKUP_S = 30.0  # for a schema, while brokers restart
+
 
 def run(request: Request) -> ExitStatus:
     """Consume until a signal, a limit or the end of the ranges."""
@@ -67,7 +69,7 @@ def _run(request: Request, connect: Connect, consumption: Consumption) -> ExitSt
         shared, form = locked(cluster), request.options.form
         if form.decoding.decode is not None:
             on_failure = OnCorrupt(request.plan.chosen.on_corrupt or "raw")
-            decode = decoder_of(form.decoding, Side(shared, connect))
+            decode = decoder_of(form.decoding, Side(shared, connect), patience_s=_LOOKUP_S)
             consumption.decoding = Decoding(env, decode, on_failure)
         if request.group_pattern is None:
             choose = partial(

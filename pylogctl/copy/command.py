@@ -13,7 +13,11 @@ app = App()
 
 @app.command(
     SUMMARY + CONNECTION + PROGRESS + DRY_RUN,
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT, ExitStatus.UNSUPPORTED),
+    first="-o -n --from --to --verify --schemas --keep-partition --rate",
+    exits=(
+        *(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL),
+        *(ExitStatus.CORRUPT, ExitStatus.UNSUPPORTED),
+    ),
 )
 def copy(
     env: Environment,

@@ -22,4 +22,5 @@ class CopyChoice(Choice):
     verify: shared.VerifyOption = False
     on_corrupt: shared.OnCorruptOption = "stop"
     strict_offset: shared.StrictOffsetOption = False
+    schemas: shared.SchemasOption = False
     allow_missing: shared.AllowMissingOption = False

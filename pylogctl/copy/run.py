@@ -20,6 +20,7 @@ from broker.topic import TopicPartition, validate_topic_name
 from broker.units import Pacer, Rate, count_text, format_size, parse_rate
 from pylogctl.cli.columns import Bytes, Document, Flag, Integer, Rank, Row, Text
 from pylogctl.cli.connections import Absence, open_side
+from pylogctl.cli.decoding import carried_schemas
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.failures import CorruptMessages, OnCorrupt
 from pylogctl.cli.offsets import make_span, resolve_ranges, total_bytes
@@ -113,7 +114,8 @@ def run(
         source = stack.enter_context(open_side(source_env, is_stream=True))
         target = stack.enter_context(open_side(target_env, absence=Absence.WARN, is_stream=True))
         partitions = find_partitions(source.cluster, [source_topic])
-        if source_topic == target_topic and are_same(source.cluster, target.cluster):
+        is_one = are_same(source.cluster, target.cluster)
+        if source_topic == target_topic and is_one:
             raise UsageError(f"cannot copy topic '{source_topic}' to itself")
         ranges = resolve_ranges(
             env,
@@ -131,6 +133,8 @@ def run(
             is_dry_run=env.settings.dry_run,
         )
         copied = plan_copy(ranges, placement)
+        if not is_one:
+            carried_schemas(env, source, target, [source_topic], is_wanted=choice.schemas)
         if env.settings.dry_run:
             render(env, DOCUMENT, copy_rows(report_of(ranges, copied), is_verified=False))
             env.note("nothing was copied")

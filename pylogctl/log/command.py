@@ -44,7 +44,6 @@ FilesOnDisk = Annotated[list[Path], argument("FILE|DIR...", "Segment files, dire
 @app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PAGER,
     exits=(*READS, ExitStatus.UNSUPPORTED),
-    first="-o -n --shallow --no-payload --payload -F --decode --reader",
 )
 def dump(
     env: Environment,

@@ -45,6 +45,7 @@ class RunChoice(TopicChoice):
     )
     metrics_port: shared.MetricsPortOption = None
     on_corrupt: shared.OnCorruptOption = "stop"
+    schemas: shared.SchemasOption = False
 
 
 class StatusChoice(Choice):

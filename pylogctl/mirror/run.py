@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -19,9 +21,11 @@ from broker.metrics_server import served_metrics
 from broker.producer.producer import Producer
 from broker.producer.settings import ProducerSettings
 from broker.tools.mirror import Mirror, Route, RouteLog
+from broker.tools.schemas import carry_schemas, client_of
 from broker.units import count_text, counted, format_duration, format_size, format_time
 from pylogctl.cli import connections
 from pylogctl.cli.confirmation import confirm
+from pylogctl.cli.decoding import carried_schemas
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.logs import set_up_logging
 from pylogctl.cli.process import graceful_stop
@@ -32,8 +36,9 @@ from pylogctl.mirror.errors import published_errors
 from pylogctl.mirror.facing import Presence, registry_of
 from pylogctl.mirror.metrics import LagTimes, exposition, source_ends
 from pylogctl.mirror.options import RunChoice
-from pylogctl.mirror.plan import check_no_loop, make_selection, show_plan
+from pylogctl.mirror.plan import MirrorSelection, check_no_loop, make_selection, show_plan
 
+logger = logging.getLogger(__name__)
 _CONNECT_TIMEOUT_S = 2.0
 _PRODUCE_TIMEOUT_S = 30.0
 _DRAIN_S = 10.0
@@ -41,6 +46,7 @@ _SCRAPE_TIMEOUT_S = 2.0
 _MAX_IN_FLIGHT = 8
 _STREAM_TIMEOUT_MS = 200
 _COMMIT_INTERVAL_MS = 1000
+_SCHEMAS_EVERY_S = 10.0
 
 
 def consumer_config(env: Environment, group: str) -> ConsumerConfig:
@@ -94,6 +100,10 @@ def run(
         topics = counted(len(selection.topics(source)), "topic")
         confirm(env, "mirror run", f"mirror {topics} from {where}?")
         set_up_logging(env, None)
+        target_cluster = locked(target.cluster)
+        sides = source, target._replace(cluster=target_cluster)
+        if not is_one:
+            carried_schemas(env, *sides, selection.topics(source), is_wanted=choice.schemas)
         target_registry = stack.enter_context(registry_of(target_env, target))
         addresses = [f"{one.host}:{one.port}" for one in target.cluster.brokers()]
         presence = Presence(group, selection, registry, target_registry, addresses)
@@ -101,7 +111,9 @@ def run(
         stack.callback(presence.end)
         stop = stack.enter_context(graceful_stop())
         log = RouteLog(env.clock)
-        keep = partial(presence.keep, stop.wake)
+        keep: Callable[[], object] = partial(presence.keep, stop.wake)
+        if choice.schemas and not is_one:
+            keep = _carrying(keep, *sides, selection)
         stack.enter_context(published_errors(registry.session, group, log.routes, keep))
         metrics = None
         counts = ClientCounts()
@@ -111,7 +123,6 @@ def run(
         produce_connect = connections.connector(
             target_env, timeout_s=connections.STREAM_TIMEOUT_S, connect_timeout_s=_CONNECT_TIMEOUT_S
         )
-        target_cluster = locked(target.cluster)
         route = Route(
             source.cluster,
             target_cluster,
@@ -154,6 +165,29 @@ def run(
         if presence.failure is not None:
             raise presence.failure
     return ExitStatus.PARTIAL if mirror.corrupt_count else ExitStatus.OK
+
+
+def _carrying(
+    keep: Callable[[], object], source: Side, target: Side, selection: MirrorSelection
+) -> Callable[[], None]:
+    """Return `keep` with a look now and then for schemas that the target lacks."""
+    due_s = time.monotonic() + _SCHEMAS_EVERY_S
+    schemas, target_schemas = map(client_of, (source, target))
+    known: set[tuple[str, int]] = set()
+
+    def chore() -> None:
+        nonlocal due_s
+        keep()
+        if time.monotonic() < due_s:
+            return
+        due_s = time.monotonic() + _SCHEMAS_EVERY_S
+        try:
+            for one in carry_schemas(schemas, target_schemas, selection.topics(source), known):
+                logger.info("carried schema %d of '%s'", one.id, one.subject)
+        except BrokerError as error:
+            logger.error("schemas are not carried, but messages are: %s", error)
+
+    return chore
 
 
 def _stopped_at(error: InvalidMessageError, log: RouteLog) -> BrokerError | CliError:

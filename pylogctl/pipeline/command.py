@@ -70,6 +70,8 @@ def load(
         raise UsageError("--format and --file-size are of files; a table has its own")
     file_format = file_format or "parquet"
     has_schemas = payloads.avro_schemas is not None and file_format == "parquet"
+    if payloads.avro_schemas is not None and read.decoding.decode is not None:
+        raise UsageError("--avro-schemas cannot be used with --decode: brokers have the schemas")
     if payloads.avro_reader is not None and not has_schemas:
         raise UsageError("--avro-reader needs --avro-schemas and --format parquet")
     _check_cluster(env, read)
@@ -79,8 +81,11 @@ def load(
     from pylogctl.pipeline.reading import read_options
 
     today = datetime.fromtimestamp(env.clock.time_ms() / 1000, UTC).date().isoformat()
+    found = read_options(env, topics or [], include or [], read, loss)
     common: dict[str, Any] = {
-        "options": read_options(env, topics or [], include or [], read, loss),
+        "options": found,
+        "decodes": found.decode is not None,
+        "reader": found.reader_schema,
         "group": group,
         "dates": payloads.dates(today),
         "schemas": payloads.avro_schemas,

@@ -236,6 +236,7 @@ def _identity(command: str, job: Job, *choices: Choice) -> Identity:
     for one in (*choices, job.target):
         values |= one.by_option
     table = job.target.target()
+    values |= job.read.decoding.by_option
     values |= {START: job.read.start, "--into-table": table and table.identifier}
     identity = {
         name: str(value.absolute() if isinstance(value, Path) else value)

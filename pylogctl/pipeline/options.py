@@ -60,6 +60,7 @@ class ReadChoice(Choice):
     until: str | None = selection.option(
         "--until SPEC", "Offset to end at. Default: the present end."
     )
+    decoding: shared.DecodeChoice = shared.NO_DECODE
 
 
 NO_READ = ReadChoice()

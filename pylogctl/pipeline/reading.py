@@ -18,6 +18,8 @@ from broker.spark.reading.planner import ReadPlan, plan_read
 from broker.spark.reading.report import Omission, bounded, read_omissions
 from broker.spark.runtime.temporary import temporary_directory
 from broker.topic import TopicPartition
+from pylogctl.cli.connections import open_for_requests
+from pylogctl.cli.decoding import check_decode, latest_of
 from pylogctl.cli.environment import CliError, Environment, UsageError
 from pylogctl.cli.report import failure_of
 from pylogctl.cli.security import security_of
@@ -94,7 +96,10 @@ def read_options(
     Either `topics` are named or `include` has expressions for them; all topics of segment files are
     read without both.
     """
-    paths = tuple(choice.paths or ())
+    paths, decoding = tuple(choice.paths or ()), choice.decoding
+    check_decode(decoding)
+    if paths and decoding.decode is not None:
+        raise UsageError("--decode asks brokers for schemas; it cannot be used with --path")
     if topics and include:
         raise UsageError("either name topics or give --include, not both")
     if not (topics or include or paths):
@@ -113,8 +118,22 @@ def read_options(
         ending=_bound(env, choice.until, source.UP_TO_END, has_paths=bool(paths)),
         fail_on_data_loss=not loss.allow_data_loss,
         crc=source.Crc(loss.corrupt),
+        decode=decoding.decode,
+        reader_schema=_reader_of(env, topics, decoding.reader),
         connection=connection_of(env),
     )
+
+
+def _reader_of(env: Environment, topics: Sequence[str], given: str | None) -> int | None:
+    """Return the id of the reader's schema; the latest one is looked up."""
+    if given != "latest":
+        return None if given is None else int(given)
+    if len(topics) != 1:
+        raise UsageError("--reader latest is for one topic: name a schema by its id")
+    from broker.tools.schemas import client_of
+
+    with open_for_requests(env) as side:
+        return latest_of(client_of(side), topics[0]).id
 
 
 def connection_of(env: Environment) -> source.ConnectionOptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument
-from pylogctl.cli.environment import Environment
+from pylogctl.cli.environment import Environment, ExitStatus
 from pylogctl.produce.options import ProduceOptions
 
 app = shared.App()
@@ -12,7 +12,7 @@ app = shared.App()
 
 @app.command(
     shared.SUMMARY + shared.CONNECTION + shared.PROPERTIES + shared.PROGRESS + shared.DRY_RUN,
-    exits=shared.MESSAGE_EXITS,
+    exits=(*shared.MESSAGE_EXITS, ExitStatus.CONFLICT),
     first="-p -K -z -n --jsonl -L --whole --rate --verify --receipt",
     dumps_properties=True,
 )

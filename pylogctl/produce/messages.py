@@ -131,7 +131,7 @@ class MessageSplitter:
         except SchemaMismatchError as error:
             raise UsageError(
                 f"{_unit(self.plan.framing)} {line_number}: {error}",
-                "correct it, or --on-error skip leaves it out; the schema: pylogctl schema show",
+                "correct it, or --on-error skip leaves it out; schemas: pylogctl schema list",
             ) from error
 
 

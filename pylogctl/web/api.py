@@ -173,7 +173,7 @@ async def messages(call: Call, query: docs.MessagesQuery, topic: str) -> Struct:
     budget = paging.PageBudget()
 
     def read(client: Client) -> paging.MessagePage:
-        return paging.read_page(
+        found = paging.read_page(
             client,
             topic,
             positions_of(client, topic, query),
@@ -182,6 +182,10 @@ async def messages(call: Call, query: docs.MessagesQuery, topic: str) -> Struct:
             contains=query.filter,
             budget=budget,
         )
+        if query.shown_as != "decoded":
+            return found
+        decoder = paging.ValueDecoder(client)
+        return found._replace(rows=[decoder.shown(one) for one in found.rows])
 
     reading = asyncio.ensure_future(call.scan(read))
     watching = asyncio.ensure_future(_disconnected(call))
@@ -221,7 +225,7 @@ def positions_of(
     return paging.start_positions(client, topic, wanted, query.place)
 
 
-_As = Literal["auto", "text", "json", "hex", "base64"]
+_As = Literal["auto", "text", "json", "hex", "base64", "decoded"]
 
 
 def message_document(
@@ -241,6 +245,7 @@ def message_document(
         encoding=encoding,
         truncated=is_cut,
         problem=row.problem,
+        note=row.note,
     )
 
 
@@ -251,7 +256,7 @@ def _shown(
         return "hex", data.hex()
     text = None if shown_as == "base64" else paging.text_of(data, is_cut=is_cut)
     if text is None:
-        return ("hex", data.hex()) if shown_as == "auto" else ("base64", _base64(data))
+        return ("hex", data.hex()) if shown_as in ("auto", "decoded") else ("base64", _base64(data))
     if shown_as == "text":
         return "text", text
     if not is_cut and len(data) <= _MAX_JSON_BYTES and _is_json(text):

@@ -125,7 +125,7 @@ PartitionList = _list_of("PartitionList", struct_of(PartitionInfo))
 
 
 class MessageDocument(Struct, kw_only=True):
-    """A message; with a `problem` a place where none can be read."""
+    """A message; with a `problem` a place where none can be read; `note`: how it was decoded."""
 
     partition: str
     offset: int
@@ -136,6 +136,7 @@ class MessageDocument(Struct, kw_only=True):
     encoding: Literal["text", "json", "hex", "base64"]
     truncated: bool
     problem: str = ""
+    note: str = ""
 
 
 class MessageList(Struct):
@@ -179,7 +180,7 @@ class LiveQuery(Struct, forbid_unknown_fields=True, rename={"shown_as": "as"}):
     partition: Annotated[list[_Name], Meta(max_length=200)] = []
     max_bytes: Annotated[int, Meta(ge=1, le=65536, description="of each value")] = 4096
     filter: Annotated[str, Meta(max_length=200, description="text that values contain")] = ""
-    shown_as: Literal["auto", "text", "json", "hex", "base64"] = "auto"
+    shown_as: Literal["auto", "text", "json", "hex", "base64", "decoded"] = "auto"
 
 
 class MessagesQuery(LiveQuery, rename={"place": "from", "shown_as": "as"}):

@@ -27,7 +27,7 @@ from broker.threads import start_once
 from broker.topic import MAX_PARTITIONS, MessagePosition, TopicPartition
 from pylogctl.web import documents as docs
 from pylogctl.web.api import BASE, message_document, positions_of
-from pylogctl.web.messages import ShownMessage, cursor_of, parse_cursor
+from pylogctl.web.messages import ShownMessage, ValueDecoder, cursor_of, parse_cursor
 from pylogctl.web.problems import ProblemError
 from pylogctl.web.sampler import INTERVAL_S
 from pylogctl.web.site import Call, WebRoutes
@@ -155,7 +155,8 @@ async def live(call: Call, query: docs.LiveQuery, topic: str) -> Response:
             stop=None,
             filter=re.escape(query.filter) if query.filter else None,
         )
-        return _Tail(reader, positions, query, loop, skipped)
+        decoder = ValueDecoder(client) if query.shown_as == "decoded" else None
+        return _Tail(reader, positions, query, loop, skipped, decoder)
 
     loop = asyncio.get_running_loop()
     tail = await call.read(open_tail)
@@ -175,6 +176,7 @@ class _Tail:
     query: docs.LiveQuery
     loop: asyncio.AbstractEventLoop
     skipped_bytes: int
+    decoder: ValueDecoder | None
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)  # guards what follows
     _events: list[bytes] = field(default_factory=list)
@@ -228,6 +230,7 @@ class _Tail:
         self._notify()
 
     def _add(self, row: ShownMessage) -> None:
+        shown = row if self.decoder is None else self.decoder.shown(row)
         is_last = row.next_offset != row.offset
         after = (
             MessagePosition(row.next_offset)
@@ -239,7 +242,7 @@ class _Tail:
             if self._missed or len(self._events) >= BUFFERED or self._bytes > _BUFFERED_BYTES:
                 self._missed += 1
                 return
-            document = message_document(row, self.query.shown_as, self.query.max_bytes)
+            document = message_document(shown, self.query.shown_as, self.query.max_bytes)
             data = event(msgspec.json.encode(document), id=cursor_of(self.positions))
             self._events.append(data)
             self._bytes += len(data)

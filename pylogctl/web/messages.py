@@ -14,9 +14,11 @@ from typing import Literal, NamedTuple
 
 from broker.api.client import Client
 from broker.api.errors import CorruptMessage
-from broker.errors import ArgumentError
+from broker.errors import ArgumentError, BrokerError, SchemaMismatchError
 from broker.partition_patterns import parse_partition
+from broker.schemas.payloads import Decoder, remembering, split, to_json
 from broker.topic import MessagePosition, TopicPartition
+from broker.units import counted
 from pylogctl.web.problems import ProblemError
 
 MAX_ROWS = 500
@@ -24,6 +26,7 @@ _BUDGET_S = 10.0
 _BUDGET_BYTES = 64 << 20
 _FIRST_WINDOW_BYTES = 64 << 10  # that is read backwards; each next one is larger
 _MAX_WINDOW_BYTES = 8 << 20
+_DECODED_BYTES = 256 << 10  # a larger value is shown as it is
 
 Positions = Mapping[TopicPartition, MessagePosition]
 
@@ -37,6 +40,7 @@ class ShownMessage(NamedTuple):
     value: bytes
     problem: str  # why it cannot be read; empty if it can
     next_offset: int
+    note: str = ""  # by which schema the value is decoded, or why it is not
 
 
 class MessagePage(NamedTuple):
@@ -247,6 +251,29 @@ class _Walk:
                 at = MessagePosition(reader.positions[partition])
         budget.used_bytes += at.offset - start.offset
         return rows, at
+
+
+class ValueDecoder:
+    """Makes JSON of values that start with the id of a schema; for one request or stream."""
+
+    def __init__(self, client: Client) -> None:
+        self._decoder = Decoder(remembering(client.schema))
+        self._is_off = False  # the brokers have no schemas, or do not show them
+
+    def shown(self, row: ShownMessage) -> ShownMessage:
+        """Return a message with its value decoded, or as it is with the reason."""
+        if self._is_off or row.value[:1] != b"\0" or len(row.value) > _DECODED_BYTES:
+            return row
+        try:
+            schema_id = split(row.value)[0]
+            value = to_json(self._decoder.decode(row.value))
+        except SchemaMismatchError as error:
+            return row._replace(note=f"not decoded: {error}")
+        except BrokerError as error:
+            self._is_off = True
+            return row._replace(note=f"not decoded: {error}")
+        note = f"decoded by schema {schema_id}, of {counted(len(row.value), 'byte')}"
+        return row._replace(value=value, note=note)
 
 
 def chosen_of(

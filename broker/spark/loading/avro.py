@@ -13,17 +13,15 @@ from __future__ import annotations
 import io
 import json
 import struct
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date, datetime, time
 from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pyarrow as pa
 
 from broker.errors import ConfigError, InvalidMessageError
+from broker.schemas import payloads
+from broker.schemas.avro_values import plain
 from broker.spark.runtime.requirements import check_package
 
 _PLAIN = {
@@ -164,14 +162,6 @@ _HEADER = struct.Struct(">bi")
 _MAGIC = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AvroRecord:
-    """A decoded payload."""
-
-    schema_id: int
-    value: Any
-
-
 class SchemaRegistry:
     """Schemas by id, each read on first use.
 
@@ -218,8 +208,8 @@ class SchemaRegistry:
                 raise ConfigError(f"{path} is not an Avro schema: {error}") from error
         return self._schemas[schema_id]
 
-    def decode(self, payload: bytes) -> AvroRecord:
-        """Return the record in a payload."""
+    def decode(self, payload: bytes) -> tuple[int, Any]:
+        """Return the id of a payload's schema, and its record."""
         from fastavro import schemaless_reader
         from fastavro.read import SchemaResolutionError
 
@@ -245,7 +235,7 @@ class SchemaRegistry:
                 f"{len(payload) - body.tell()} bytes after the Avro record of schema {schema_id}"
             )
         self._check_fits(value, schema_id)
-        return AvroRecord(schema_id, value)
+        return schema_id, value
 
     def _check_fits(self, value: Any, schema_id: int) -> None:
         # resolution does not compare the digits of decimals with the reader's schema
@@ -266,17 +256,5 @@ def _parsed(schema: Any) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """Return a record as JSON: bytes as text of one character each, times in ISO 8601."""
-    return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.decode("latin-1")  # as in Avro's JSON encoding
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
-    if isinstance(value, Decimal | UUID):
-        return str(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+    """Return a record as JSON, as `broker.schemas.avro_values` has it."""
+    return payloads.to_json(plain(value)).decode()

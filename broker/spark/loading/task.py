@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.errors import BrokerError, ConfigError, InvalidMessageError, LogCorruptError
-from broker.spark.loading.avro import AvroRecord, SchemaRegistry, to_json
+from broker.spark.loading.avro import SchemaRegistry, to_json
 from broker.spark.loading.dates import DateRule, load_time
 from broker.spark.loading.files import FileFormat, RangeFiles
 from broker.spark.loading.output import LoadedFile, PartitionLoad
 from broker.spark.options import Crc, ReadOptions
+from broker.spark.reading.decoding import PayloadReader
 from broker.spark.reading.ranges import ByteRange, ReadTask
 from broker.spark.reading.report import Cause, Omission, OmissionReport, bounded
 from broker.spark.reading.task_reader import TaskSettings, decode, read_chunks, read_task
@@ -41,6 +42,8 @@ class RowSettings:
     dates: DateRule
     schemas: Path | None  # directory of Avro schemas; None to copy payloads unchanged
     avro_reader: int | None  # id of the schema that records are resolved to; None to write JSON
+    decodes: bool  # by the schemas of brokers
+    reader: int | None  # id of the schema that their values are resolved to
     read: TaskSettings  # with `crc` `skip`, undecodable messages are omitted, too
 
 
@@ -55,6 +58,8 @@ class LoadParameters:
             payloads unchanged.
         avro_reader: id of the schema that all Avro records are resolved to; values then have its
             type instead of JSON (in files: `parquet` only).
+        decodes: make JSON of payloads by the schemas that brokers have; not with `schemas`.
+        reader: with `decodes`: id of the schema that values are resolved to.
         skips_corrupt: omit messages that are damaged or cannot be decoded, and record that.
     """
 
@@ -62,6 +67,8 @@ class LoadParameters:
     dates: DateRule = field(default_factory=load_time)
     schemas: Path | None = None
     avro_reader: int | None = None
+    decodes: bool = False
+    reader: int | None = None
     skips_corrupt: bool = False
 
     @property
@@ -70,15 +77,20 @@ class LoadParameters:
         payload = "bytes" if self.schemas is None else "avro"
         if self.schemas is not None and self.avro_reader is not None:
             payload = f"avro of schema {self.avro_reader}"
+        if self.decodes:
+            payload = "decoded" if self.reader is None else f"decoded by schema {self.reader}"
         return {"group": self.group, "payload": payload, "date": self.dates.text}
 
     def row_settings(self, options: ReadOptions) -> RowSettings:
         """Return how the tasks of a load make rows of what is read with `options`."""
         crc = Crc.SKIP if self.skips_corrupt else Crc.FAIL
         # without bounds, which tasks have no use for, and which may not be pickled
-        read = replace(options.between({}, {}), crc=crc, report_path=None)
+        read = replace(options.between({}, {}), crc=crc, report_path=None, decode=None)
         schemas = None if self.schemas is None else self.schemas.absolute()
-        return RowSettings(self.dates, schemas, self.avro_reader, TaskSettings(_ROWS, read))
+        settings = TaskSettings(_ROWS, read)
+        return RowSettings(
+            self.dates, schemas, self.avro_reader, self.decodes, self.reader, settings
+        )
 
 
 class TaskResult(NamedTuple):
@@ -115,8 +127,10 @@ class RangeRows:
         self._source = task.range
         self._settings = settings
         self._dates = settings.dates
-        self._registry: SchemaRegistry | None = None
-        if settings.schemas is not None:
+        self._registry: SchemaRegistry | PayloadReader | None = None
+        if settings.decodes:
+            self._registry = PayloadReader(settings.read.options, settings.reader)
+        elif settings.schemas is not None:
             self._registry = SchemaRegistry(settings.schemas, settings.avro_reader)
         self.part = PartitionLoad(self._source.partition, self._source.start, self._source.end)
         self._undecodable = OmissionReport(None)
@@ -156,14 +170,14 @@ class RangeRows:
             rows = _with_records(batch, records, self._registry.value_type)
         if self._dates.is_fixed:
             return iter([(self._dates.load_day, rows)])
-        decoded = [None] * batch.num_rows if records is None else [one.value for one in records]
+        decoded = [None] * batch.num_rows if records is None else [one for _, one in records]
         return _by_day(rows, list(map(self._dates.day_of, value.to_pylist(), decoded)))
 
     def _decodable(
-        self, batch: pa.RecordBatch, registry: SchemaRegistry
-    ) -> tuple[pa.RecordBatch, list[AvroRecord]]:
+        self, batch: pa.RecordBatch, registry: SchemaRegistry | PayloadReader
+    ) -> tuple[pa.RecordBatch, list[tuple[int, Any]]]:
         """Return the rows whose payload can be decoded, and their records."""
-        records: list[AvroRecord] = []
+        records: list[tuple[int, Any]] = []
         is_good: list[bool] = []
         for number, payload in enumerate(batch.column("value").to_pylist()):
             try:
@@ -187,14 +201,14 @@ class RangeRows:
 
 
 def _with_records(
-    batch: pa.RecordBatch, records: Sequence[AvroRecord], value_type: pa.DataType | None
+    batch: pa.RecordBatch, records: Sequence[tuple[int, Any]], value_type: pa.DataType | None
 ) -> pa.RecordBatch:
     """Return rows with decoded records, typed or as JSON, in place of payloads."""
     if value_type is None:
-        value = pa.array([to_json(one.value) for one in records], pa.string())
+        value = pa.array([to_json(one) for _, one in records], pa.string())
     else:
-        value = pa.array([one.value for one in records], value_type)
-    schema_id = pa.array([one.schema_id for one in records], pa.int32())
+        value = pa.array([one for _, one in records], value_type)
+    schema_id = pa.array([one for one, _ in records], pa.int32())
     columns = [*batch.columns[:-1], schema_id, value]
     return pa.RecordBatch.from_arrays(columns, [*_ROWS.names[:-1], "schema_id", "value"])
 

@@ -10,6 +10,7 @@ PySpark.
                       tasks of the plan
     cluster.py        the cluster that a job reads or writes: brokers or a ZooKeeper, opened once,
                       on the driver
+    decoding.py       decodes payloads by the schema whose id they start with, on executors
     fetching.py       fetches a range from its leader, and from the next leader if that one is lost
     loss.py           decides which requested messages are lost, and whether a read continues
                       without them

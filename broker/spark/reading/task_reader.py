@@ -62,9 +62,26 @@ def read_task(
     keep_imports()
     report = report or OmissionReport(settings.options.report_path)
     try:
-        yield from _TaskReader(task, settings, report).batches()
+        if settings.options.decode is None or "value" not in settings.schema.names:
+            yield from _TaskReader(task, settings, report).batches()
+        else:
+            yield from _decoded_batches(task, settings, report)
     finally:
         report.write()
+
+
+def _decoded_batches(
+    task: ReadTask, settings: TaskSettings, report: OmissionReport
+) -> Iterator[pa.RecordBatch]:
+    from broker.spark.reading import decoding  # late: few reads decode
+
+    options, schema = settings.options, settings.schema
+    more = [name for name in decoding.PLACES if name not in schema.names]
+    wide = pa.schema([*schema, *(pa.field(name, pa.int64(), nullable=False) for name in more)])
+    reader = decoding.PayloadReader(options, options.reader_schema)
+    for batch in _TaskReader(task, replace(settings, schema=wide), report).batches():
+        rows = decoding.decoded(batch, reader, task.range.partition, options.crc, report)
+        yield rows.select(schema.names)
 
 
 class _TaskReader:

@@ -13,7 +13,7 @@ from broker.errors import ArgumentError
 from broker.topic import MessagePosition, TopicPartition
 from broker.units import counted, format_size
 from pylogctl.web import messages as paging
-from pylogctl.web.pages.payloads import WHOLE_BYTES, As, payload_of
+from pylogctl.web.pages.payloads import SHOWN_BYTES, WHOLE_BYTES, As, Payload, payload_of
 from pylogctl.web.pages.rendering import link, path_of, topic_page
 from pylogctl.web.problems import ProblemError
 from pylogctl.web.site import Call, WebRoutes
@@ -59,12 +59,16 @@ async def show_messages(call: Call, topic: str) -> Response:
         found = paging.read_page(
             client, topic, positions, is_backward=is_backward, limit=limit, contains=contains
         )
+        if wanted == "auto":
+            decoder = paging.ValueDecoder(client)
+            found = found._replace(rows=[decoder.shown(one) for one in found.rows])
         return every, found
 
     every, found = await call.scan(read)
     url = path_of("topics", topic, "messages")
     kept: dict[str, Any] = {"partition": chosen, "filter": contains, "limit": limit}
     kept["as"] = "" if wanted == "auto" else wanted
+    live_way = "decoded" if wanted == "auto" else wanted  # the API's that shows the same
     return topic_page(
         call,
         "messages.html",
@@ -85,7 +89,7 @@ async def show_messages(call: Call, topic: str) -> Response:
         if found.has_older
         else "",
         newer_url=link(url, **kept, after=paging.cursor_of(found.end)) if found.has_newer else "",
-        live_url=link(f"/api/v1{url}/live", partition=chosen, filter=contains, **{"as": wanted}),
+        live_url=link(f"/api/v1{url}/live", partition=chosen, filter=contains, **{"as": live_way}),
         json_url=link(
             f"/api/v1{url}",
             filter=contains,
@@ -138,10 +142,15 @@ def _row(row: paging.ShownMessage, wanted: As) -> dict[str, Any]:
     path = _path_of(row)
     return {
         "message": row,
-        "payload": payload_of(row.value, wanted=wanted),
+        "payload": _payload_of(row, wanted),
         "url": link(path, inner=row.inner or ""),
         "raw_url": _raw_url(row),
     }
+
+
+def _payload_of(row: paging.ShownMessage, wanted: As, limit: int = SHOWN_BYTES) -> Payload:
+    shown = payload_of(row.value, limit=limit, wanted=wanted)
+    return shown._replace(note=row.note or shown.note)
 
 
 def _path_of(row: paging.ShownMessage) -> str:
@@ -168,7 +177,10 @@ async def show_message(call: Call, topic: str, partition: str, offset: int) -> R
         seen = paging.read_page(client, topic, {found: at}, is_backward=False, limit=1)
         if not seen.rows or seen.rows[0][1:3] != at:
             raise _no_message(str(found), offset)
-        return seen.rows[0], seen.end[found].offset
+        shown = (
+            paging.ValueDecoder(client).shown(seen.rows[0]) if wanted == "auto" else seen.rows[0]
+        )
+        return shown, seen.end[found].offset
 
     row, next_offset = await call.read(read)
     return topic_page(
@@ -181,7 +193,7 @@ async def show_message(call: Call, topic: str, partition: str, offset: int) -> R
         inner=row.inner,
         next_offset=next_offset,
         problem=row.problem,
-        shown=payload_of(row.value, limit=WHOLE_BYTES, wanted=wanted),
+        shown=_payload_of(row, wanted, limit=WHOLE_BYTES),
         wanted=wanted,
         raw_url=_raw_url(row),
         around_url=link(

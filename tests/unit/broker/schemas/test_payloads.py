@@ -185,6 +185,28 @@ def test_a_union_takes_plain_values_and_tagged_ones() -> None:
         Encoder(registered(["null", records[0]])).encode({"x": "1"})
 
 
+@pytest.mark.parametrize(
+    ("logical", "fits", "misfit"),
+    [
+        ("long timestamp-millis", "0001-01-01T00:00:00+00:00", "0001-01-01T00:00:00+05:00"),
+        ("long timestamp-millis", "9999-12-31T23:59:59.999000+00:00", 253_402_300_800_000),
+        ("long timestamp-millis", "2026-11-20T08:00:00+00:00", "2026-11-20T08:00:00.000001Z"),
+        ("long local-timestamp-micros", "2026-11-20T08:00:00", "2026-11-20T08:00:00Z"),
+        ("int time-millis", "23:59:59.999000", 86_400_000),
+        ("int date", "9999-12-31", 2_932_897),
+        ("int date", "0001-01-01", -719_163),
+    ],
+)
+def test_a_time_is_written_only_if_it_can_be_read_again(
+    logical: str, fits: object, misfit: object
+) -> None:
+    kind, name = logical.split()
+    schema = {"type": kind, "logicalType": name}
+    assert round_trip(schema, fits) == fits
+    with pytest.raises(SchemaMismatchError, match=f"expected {name}"):
+        Encoder(registered(schema)).encode(misfit)
+
+
 def test_the_readers_schema_resolves_records() -> None:
     old = registered(ORDER)
     fields = [*ORDER["fields"], {"name": "note", "type": "string", "default": "-"}]
