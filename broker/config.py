@@ -29,6 +29,11 @@ from broker.properties import (
 )
 from broker.times import parse_times_of_day
 
+CLEANUP_POLICIES = ("delete", "archive")
+"""What can happen to segments past retention."""
+VALIDATIONS = ("none", "id", "full")
+"""How far payloads of topics with a schema subject are validated."""
+
 
 def _processor_count() -> int:
     """Return the default number of processor threads for this machine."""
@@ -146,9 +151,23 @@ class BrokerConfig(ListenerConfig, ZooKeeperConfig):
         "delete",
         "log.cleanup.policy",
         "what happens to segments past retention",
-        choices=("delete", "archive"),
+        choices=CLEANUP_POLICIES,
     )
     archive_dir: Path | None = setting(None, "log.archive.dir", "where policy archive puts them")
+    archive_retention_ms: int = live(
+        0,
+        "log.archive.retention.hours",
+        "keep archived segments so long, by the time of their last message; 0: for good",
+        0,
+        HOUR_MS,
+    )
+    archive_retention_bytes: int = live(
+        -1,
+        "log.archive.retention.size",
+        "keep so much of a partition's archive, compressed; -1 all",
+        -1,
+        maximum=INT64_MAX,
+    )
     cleanup_interval_ms: int = live(
         10 * MINUTE_MS,
         "log.cleanup.interval.mins",
@@ -259,6 +278,13 @@ class BrokerConfig(ListenerConfig, ZooKeeperConfig):
         "unclean.leader.election.enable",
         "a replica that lacks messages may lead if no other is there, in topics without a "
         "choice of their own",
+    )
+    schema_validation: str = live(
+        "none",
+        "schema.validation",
+        "what is refused of topics with a schema subject: nothing (none), messages without the id "
+        "of a schema of it (id), or that do not decode with it (full)",
+        choices=VALIDATIONS,
     )
     rack: str = setting("", "broker.rack", "where it stands; replicas are spread over racks")
     replica_lag_ms: int = setting(

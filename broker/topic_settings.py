@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from broker.config import BrokerConfig
+from broker.config import CLEANUP_POLICIES, VALIDATIONS, BrokerConfig
 from broker.errors import ConfigError
 from broker.properties import (
     INT32_MAX,
@@ -25,7 +25,7 @@ from broker.properties import (
     unknown_name,
 )
 
-_INT, _BOOL = PropertyKind.INTEGER, PropertyKind.BOOLEAN
+_INT, _BOOL, _TEXT = PropertyKind.INTEGER, PropertyKind.BOOLEAN, PropertyKind.TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +42,22 @@ class TopicConfig:
     partition_count: int = 1
     min_insync_replicas: int = 1
     allows_unclean_election: bool = False
+    cleanup_policy: str = "delete"
+    schema_subject: str = ""
+    schema_validation: str = "none"
 
 
 class TopicSetting(NamedTuple):
     """One setting of topics."""
 
     property: Property  # sets a field of `TopicConfig`
-    broker_field: str  # of `BrokerConfig`; applies without an override
+    broker_field: str  # of `BrokerConfig`, applies without an override; empty for none
     map_field: str  # of `BrokerConfig`, with values by topic; empty for none
     applied: str  # when a change takes effect, as a part of a sentence
+
+    def default_of(self, config: BrokerConfig) -> Any:
+        """Return the value that topics without their own have on a broker."""
+        return getattr(config, self.broker_field) if self.broker_field else ""
 
 
 MIN_ISR = "min.insync.replicas"
@@ -77,6 +84,18 @@ _UNCLEAN = Property(
     *("unclean.leader.election.enable", "allows_unclean_election", _BOOL),
     "a replica that lacks messages may lead if no other is there",
 )
+_POLICY = Property(
+    *("cleanup.policy", "cleanup_policy", _TEXT, "what happens to segments past retention"),
+    choices=CLEANUP_POLICIES,
+)
+_SUBJECT = Property(
+    "schema.subject", "schema_subject", _TEXT, "subject of its schemas; its contract"
+)
+_VALIDATION = Property(
+    *("schema.validation", "schema_validation", _TEXT),
+    "refuse messages without an id of that subject (id), or that do not decode with it (full)",
+    choices=VALIDATIONS,
+)
 TOPIC_SETTINGS = (
     _by_topic(
         *("segment.bytes", "segment_bytes", 5, INT64_MAX, _NEXT_APPEND),
@@ -98,6 +117,9 @@ TOPIC_SETTINGS = (
     ),
     TopicSetting(_IN_SYNC, "min_insync_replicas", "", "at once, by the controller"),
     TopicSetting(_UNCLEAN, "allows_unclean_election", "", "at the next election"),
+    TopicSetting(_POLICY, "retention_policy", "", _NEXT_RETENTION),
+    TopicSetting(_SUBJECT, "", "", _NEXT_APPEND),
+    TopicSetting(_VALIDATION, "schema_validation", "", _NEXT_APPEND),
 )
 
 TopicOverrides = Mapping[str, object]  # by field of `TopicConfig`
@@ -111,7 +133,7 @@ def topic_config(
     """Return the settings of a topic: its overrides, then the broker's map, then the broker's."""
     values: dict[str, Any] = {}
     for one in TOPIC_SETTINGS:
-        value = getattr(config, one.broker_field)
+        value = one.default_of(config)
         if one.map_field:
             value = getattr(config, one.map_field).get(topic, value)
         values[one.property.field] = overrides.get(one.property.field, value)

@@ -174,7 +174,8 @@ def topic_values(
         value = getattr(topic_settings.topic_config(broker.now, topic, overrides), prop.field)
         is_in_map = setting.map_field and topic in getattr(broker.now, setting.map_field)
         field = setting.map_field if is_in_map else setting.broker_field
-        origin = "topic" if prop.field in overrides else broker.origin(field)
+        of_broker = broker.origin(field) if field else "default"
+        origin = "topic" if prop.field in overrides else of_broker
         found.setdefault((value, origin), []).append(broker.id)
     return [
         TopicValue(value, topic_settings.value_text(value, setting), origin, ids)
@@ -224,7 +225,7 @@ def _topic_setting(setting: TopicSetting, values: Sequence[TopicValue]) -> Setti
         if one.value != first.value
         for broker_id in one.brokers
     }
-    default = getattr(BrokerConfig(), setting.broker_field)
+    default = setting.default_of(BrokerConfig())
     return Setting(first.value, first.origin, default, elsewhere)
 
 

@@ -2,6 +2,8 @@
 
 Knows message sets (through `broker.protocol`), but no sockets and no ZooKeeper.
 
+    archiving.py       archiving: what a policy does with segments past retention, and the archive
+                       that one fills
     checkpoints.py     writing the checkpoints of all logs: recovery points, high watermarks, and
                        where the logs are
     creation.py        creation of topics and logs: by the first append, by a request, and as
@@ -14,6 +16,8 @@ Knows message sets (through `broker.protocol`), but no sockets and no ZooKeeper.
                        by a thread
     directories.py     the data directories of one broker: which of them can be used, and which log
                        is in which
+    expiry.py          which of the oldest segments are past an age or a size: of a log, and of its
+                       archive
     flusher.py         the flusher: flushes each log when it is due, on a few threads shared by all
                        logs
     format.py          the format of a log: names of segments, their bytes, and which position an
@@ -31,8 +35,8 @@ Knows message sets (through `broker.protocol`), but no sockets and no ZooKeeper.
                        closed cleanly
     replica_files.py   the files beside the segments of a replicated log: epochs, creation id, and
                        record
-    retention.py       retention: which segments are past their age or size, archiving and removing
-                       them
+    retention.py       retention: removing the segments past their age or size, after what their
+                       policy does with them
     scan.py            finding entries in a segment file: block scans, boundaries, and good entries
                        behind damage
     segment.py         segment files: their descriptors, sparse boundary index and the system calls

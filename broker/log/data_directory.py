@@ -24,8 +24,8 @@ import fcntl
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -122,6 +122,15 @@ class Space(NamedTuple):
 
     free_bytes: int  # for this user
     size_bytes: int
+
+
+def space_of(path: Path) -> Space | None:
+    """Return the space of a path's file system, None if it cannot be asked."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return None
+    return Space(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 
 
 class DataDirectory:
@@ -263,13 +272,7 @@ class DataDirectory:
 
     def measure(self) -> None:
         """Look up the space of the directory's file system; a disk that hangs holds this up."""
-        try:
-            found = os.statvfs(self.path)
-        except OSError:
-            self.space = None
-        else:
-            unit = found.f_frsize
-            self.space = Space(found.f_bavail * unit, found.f_blocks * unit)
+        self.space = space_of(self.path)
 
     def mark_in_use(self) -> None:
         """Remove the clean-shutdown marker, durably, before anything else is written."""
@@ -408,12 +411,21 @@ def read_broker_id(data_dir: Path) -> int | None:
 
 def validate_not_in_use(data_dir: Path) -> None:
     """Validate, for tools that change its files, that no broker has a directory open."""
+    with held_by_tool(data_dir):
+        pass
+
+
+@contextmanager
+def held_by_tool(data_dir: Path) -> Iterator[None]:
+    """Keep brokers from opening a directory, which none has open (else `LogLockedError`)."""
     try:
         fd = os.open(data_dir / LOCK_NAME, os.O_RDONLY)
     except OSError:
+        yield
         return
     try:
         _lock(fd, data_dir, fcntl.LOCK_SH)
+        yield
     finally:
         os.close(fd)
 

@@ -506,6 +506,7 @@ class LogManager:
         for directory in self.directories.all:
             if directory.failure is None:
                 directory.measure()
+        self.retention.archive.measure()
 
     def check_directories(self) -> None:
         """Take data directories that can no longer be used offline, with their partitions.

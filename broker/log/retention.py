@@ -1,4 +1,4 @@
-"""Retention: which segments are past their age or size, archiving and removing them.
+"""Retention: removing the segments past their age or size, after what their policy does with them.
 
 Runs on a thread of its own; files are archived and deleted outside a log's append lock, and fetches
 in flight keep their descriptors.
@@ -6,35 +6,26 @@ in flight keep their descriptors.
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import gzip
 import logging
-import os
-import shutil
 import time
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 from broker.clock import Clock
 from broker.errors import StorageError
-from broker.files import DIRECTORY_MODE, open_file, sync_directory
-from broker.log.data_directory import ARCHIVE_SUFFIX
+from broker.log.archiving import Archive, prepare_removal, prune
+from broker.log.expiry import excess_count, expired_count, written_times
 from broker.log.log import Log
 from broker.log.segment import Segment
 from broker.log.table import LogSettings, LogTable
-from broker.protocol.checksum import crc32
 from broker.stats import ELECTION_BOUNDS_S, Histogram
 from broker.topic import TopicPartition
 from broker.topic_settings import TopicConfig
 
 MAX_CLOCK_DIFFERENCE_S = 60.0
 """How far a clock may jump, or clocks of brokers differ, while segments are deleted by it."""
-_BLOCK_BYTES = 1 << 20
-_COMPRESS_LEVEL = 6
 
 logger = logging.getLogger(__name__)
 
@@ -96,11 +87,12 @@ class Retention:
         """Whether it has yet to be compared with those of other brokers; nothing is deleted."""
         self.times = Histogram(ELECTION_BOUNDS_S)
         self.removed_bytes = 0
+        self.archive = Archive(settings.broker.archive_dir)
 
     @property
     def waits(self) -> str | None:
         """Return why segments may be kept for too long; None if they are not."""
-        return self.clock_doubt or self.time.waits or self._ahead()
+        return self.clock_doubt or self.time.waits or self.archive.problem or self._ahead()
 
     @property
     def is_held(self) -> bool:
@@ -135,7 +127,7 @@ class Retention:
         least_ms = now_ms + 1000 * MAX_CLOCK_DIFFERENCE_S - config.retention_ms
         segments, since_ms = log.segments.all, log.active_since_ms or 0
         before_ms = 0
-        for one, written_ms in zip(segments, _written_times(segments, now_ms), strict=True):
+        for one, written_ms in zip(segments, written_times(segments, now_ms), strict=True):
             if one.base_offset >= offset:
                 break
             end, time_ms = one.next_offset, written_ms
@@ -158,62 +150,39 @@ class Retention:
         now_ms = self.time.now_ms()
         if self.awaits_clocks or self.clock_doubt is not None:
             return
-        config = self._settings.broker
-        archive_dir = config.archive_dir if config.retention_policy == "archive" else None
+        failures: list[StorageError] = []
+
+        def prepare(partition: TopicPartition, path: Path) -> None:
+            config = self._settings.broker
+            policy = self._settings.of(partition.topic).cleanup_policy
+            try:
+                prepare_removal(policy, config, partition, path)
+            except StorageError as error:
+                failures.append(error)
+                raise
+
         for log in self._table.all():
             # Under the lock: the files of a new log have the names of a deleted one's.
             with self._table.removal_lock:
                 if not (log.is_deleted or (log.is_replicated and self.is_ownerless(log.partition))):
                     settings = self._settings.of(log.partition.topic)
-                    removed = apply_retention(log, settings, now_ms=now_ms, archive_dir=archive_dir)
+                    removed = apply_retention(log, settings, now_ms=now_ms, prepare=prepare)
                     self.removed_bytes += sum(one.size for one in removed)
+        prune(self._settings.broker, now_ms)
+        self.archive.note(failures[0] if failures else None)
         self.times.record(time.perf_counter() - began_s)
 
 
-def expired_count(segments: Sequence[Segment], *, now_ms: int, retention_ms: int) -> int:
-    """Return how many of the oldest segments had their last append too long ago."""
-    count = 0
-    for written_ms in _written_times(segments, now_ms):
-        # strictly older, as in Kafka 0.7 `LogManager.cleanupExpiredSegments`
-        if now_ms - written_ms <= retention_ms:
-            break
-        count += 1
-    return count
-
-
-def _written_times(segments: Sequence[Segment], now_ms: int) -> list[int]:
-    """Return when segments had their last append, milliseconds since 1970."""
-    # One that is dated in the future was written before the next one with a possible time: else
-    # it would keep all segments behind it.
-    times: list[int] = []
-    next_ms: int | None = None
-    for segment in reversed(segments):
-        if segment.modified_ms <= now_ms:
-            next_ms = segment.modified_ms
-        times.append(segment.modified_ms if next_ms is None else next_ms)
-    return times[::-1]
-
-
-def excess_count(segments: Sequence[Segment], *, retention_bytes: int) -> int:
-    """Return how many of the oldest segments a log can lose and still keep `retention_bytes`."""
-    excess = sum(segment.size for segment in segments) - retention_bytes
-    if retention_bytes < 0:  # keeps all, as in Kafka 0.7 `LogManager.cleanupSegmentsToMaintainSize`
-        return 0
-    count = 0
-    for segment in segments:
-        if excess < segment.size:
-            break
-        excess -= segment.size
-        count += 1
-    return count
-
-
 def apply_retention(
-    log: Log, config: TopicConfig, *, now_ms: int, archive_dir: Path | None = None
+    log: Log,
+    config: TopicConfig,
+    *,
+    now_ms: int,
+    prepare: Callable[[TopicPartition, Path], object] = lambda _partition, _path: None,
 ) -> list[Segment]:
     """Remove a log's segments past retention, and return them; an error is logged.
 
-    `now_ms` is the time of `RetentionTime`. With `archive_dir` they are archived before.
+    `now_ms` is the time of `RetentionTime`. `prepare` is called with each segment's file before.
     """
     removed: list[Segment] = []
     try:
@@ -227,8 +196,7 @@ def apply_retention(
                 # segment would start again at offset 0.
                 log.flush()
             for segment in segments:
-                if archive_dir is not None:
-                    archive_segment(archive_dir, log.partition, segment.path)
+                prepare(log.partition, segment.path)
                 log.remove(segment)
                 removed.append(segment)
                 values = {"partition": log.partition, "offset": segment.base_offset}
@@ -236,46 +204,3 @@ def apply_retention(
     except StorageError as error:
         logger.error("retention of %s: %s", log.partition, error)
     return removed
-
-
-def archive_segment(archive_dir: Path, partition: TopicPartition, path: Path) -> Path:
-    """Compress a closed segment into the archive, verify the copy, and return its path."""
-    directory = archive_dir / f"{partition.topic}_{partition.name}"
-    target = directory / f"{path.name}{ARCHIVE_SUFFIX}"
-    temporary = directory / f"{target.name}.tmp"
-    try:
-        directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
-        target_fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        with os.fdopen(target_fd, "wb") as compressed, path.open("rb") as source:
-            with gzip.GzipFile(
-                filename="", mode="wb", fileobj=compressed, compresslevel=_COMPRESS_LEVEL, mtime=0
-            ) as packer:
-                shutil.copyfileobj(source, packer, _BLOCK_BYTES)
-            compressed.flush()
-            modified_ns = path.stat().st_mtime_ns  # by which readers find the messages of a time
-            os.utime(target_fd, ns=(modified_ns, modified_ns))
-            os.fsync(compressed.fileno())
-        _validate_same_content(path, temporary)
-        temporary.replace(target)
-        sync_directory(directory)
-        sync_directory(archive_dir)
-    except (OSError, EOFError, zlib.error) as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise StorageError(f"cannot archive {path} to {target}: {error}") from error
-    return target
-
-
-def _validate_same_content(path: Path, compressed: Path) -> None:
-    with path.open("rb") as source, gzip.open(compressed, "rb") as copy:
-        expected, found = _size_and_crc(source), _size_and_crc(copy)
-    if expected != found:
-        raise OSError(f"it read back as {found[0]} bytes with another CRC, not {expected[0]}")
-
-
-def _size_and_crc(file: BinaryIO | gzip.GzipFile) -> tuple[int, int]:
-    size = crc = 0
-    for block in iter(lambda: file.read(_BLOCK_BYTES), b""):
-        size += len(block)
-        crc = crc32(block, crc)
-    return size, crc

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from broker import __version__
 from broker.config import BrokerConfig
 from broker.exposition import SCRAPES, Scrapes, exposition_text, label_text, lines
+from broker.log.archiving import Archive
 from broker.log.data_directory import DataDirectory
 from broker.log.log import Log
 from broker.log.manager import LogManager
@@ -162,7 +163,7 @@ LOG_MANAGER: ManagedObject[LogManager] = ManagedObject(
     counter("RetentionBytes", lambda logs: logs.retention.removed_bytes,
         "removed by them", unit="bytes", series="log_retention_deleted_bytes_total"),
 )  # fmt: skip
-DIRECTORY: ManagedObject[DataDirectory] = ManagedObject(
+DIRECTORY: ManagedObject[DataDirectory | Archive] = ManagedObject(
     "LogDirectory.{directory}",
     gauge("FreeBytes", lambda it: it.space.free_bytes if it.space else None,
         "free on its file system, as it was at most ten seconds ago", unit="bytes",
@@ -170,7 +171,8 @@ DIRECTORY: ManagedObject[DataDirectory] = ManagedObject(
     gauge("SizeBytes", lambda it: it.space.size_bytes if it.space else None,
         "of its file system", unit="bytes", series="log_directory_size_bytes"),
     gauge("Offline", lambda it: int(it.failure is not None),
-        "it has failed", healthy="0", series="log_directory_offline"),
+        "it has failed; of the archive: segments could not be put there", healthy="0",
+        series="log_directory_offline"),
 )  # fmt: skip
 CREATIONS: ManagedObject[CreationLimits] = ManagedObject(
     "TopicCreations",
@@ -537,6 +539,8 @@ class StatusReport:
         yield Reading(LOG_MANAGER, self.broker.logs)
         for directory in self.broker.logs.directories.all:
             yield Reading(DIRECTORY, directory, (directory.path.absolute(),))
+        if (archive := self.broker.logs.retention.archive).path is not None:
+            yield Reading(DIRECTORY, archive, (archive.path.absolute(),))
         yield Reading(CREATIONS, self.broker.limits)
         yield Reading(FLUSHES, self.broker.logs)
         yield Reading(metrics.ALL_TOPICS, metrics.total_of(shards))

@@ -29,6 +29,7 @@ class Pylogctl(RootGroup):
         "group": "Look at, move and repair consumer groups.",
         "retry": "List and drain messages whose handling failed.",
         "log": "Look into segment files, verify, mend and replay them; move logs.",
+        "archive": "List archived segments, and restore them.",
         "mirror": "Mirror topics into another cluster.",
         "metrics": "Serve the lag and status of groups to Prometheus.",
         "audit": "Compare message counts along a pipeline.",

@@ -193,7 +193,7 @@ def _topic_rows(
             found.text,
             found.origin,
             ",".join(map(str, found.brokers)),
-            value_text(getattr(BrokerConfig(), setting.broker_field), setting),
+            value_text(setting.default_of(BrokerConfig()), setting),
             setting.applied,
             setting.property.doc,
         )

@@ -10,7 +10,12 @@ from typing import NamedTuple, TypeVar
 
 from broker.errors import InvalidMessageError
 from broker.log.offline.inspect import first_entry_at_or_after, iter_segment_entries
-from broker.log.offline.segments import archived_base_offset_of, is_archive, segment_bytes
+from broker.log.offline.segments import (
+    archived_base_offset_of,
+    archived_partition_of,
+    is_archive,
+    segment_bytes,
+)
 from broker.patterns import PayloadTest
 from broker.positions import NO_RANGE, parse_offset_spec, resolve
 from broker.protocol.message_set import Entry, messages_of
@@ -25,7 +30,6 @@ from pylogctl.log.document import DUMP, INDEX, DumpRow, IndexRow
 
 _Row = TypeVar("_Row")
 _DIRECTORY = re.compile(r"(.+)[_-](\d+)")
-_ARCHIVE_DIRECTORY = re.compile(r"(.+)_(\d+)-(\d+)")
 
 
 class Dumped(NamedTuple):
@@ -80,10 +84,10 @@ class _FileSource:
 
 def partition_of(path: Path) -> TopicPartition:
     """Return the partition of a segment file, by the name of its directory."""
-    name = path.absolute().parent.name
-    if is_archive(path) and (match := _ARCHIVE_DIRECTORY.fullmatch(name)):
-        return TopicPartition(match[1], int(match[2]), int(match[3]))
-    match = _DIRECTORY.fullmatch(name)
+    directory = path.absolute().parent
+    if is_archive(path) and (partition := archived_partition_of(directory)):
+        return partition
+    match = _DIRECTORY.fullmatch(directory.name)
     if match is None:
         return TopicPartition(path.name, 0, 0)
     return TopicPartition(match[1], 0, int(match[2]))

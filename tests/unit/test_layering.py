@@ -149,6 +149,7 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "broker": {"cli", "topic"},
     "log": {"cli", "copy", "format", "produce"},
     "acl": {"cli"},
+    "archive": {"cli"},
     "config": {"cli", "broker"},
     "context": {"cli"},
     "schema": {"cli"},

@@ -67,9 +67,9 @@ def repair(source: Path, copy: Path) -> Repair:
     with _new_file(copy) as target:
         position = 0
         for one in plan.left_out:
-            _append(target, source, position, one.pos)
+            append_range(target, source, position, one.pos)
             position = one.pos + one.left_out_bytes
-        _append(target, source, position, segment_bytes(source))
+        append_range(target, source, position, segment_bytes(source))
     return plan
 
 
@@ -94,9 +94,9 @@ def split(source: Path, position: int, directory: Path) -> tuple[Path, Path]:
     base = archived_base_offset_of(source) or 0
     first, second = (directory / segment_name(base + start) for start in (0, position))
     with _new_file(first) as target:
-        _append(target, source, 0, position)
+        append_range(target, source, 0, position)
     with _new_file(second) as target:
-        _append(target, source, position, size)
+        append_range(target, source, position, size)
     return first, second
 
 
@@ -128,7 +128,7 @@ def merge(sources: Sequence[Path], directory: Path) -> Path:
     merged = directory / segment_name(ordered[0][0])
     with _new_file(merged) as target:
         for _, source in ordered:
-            _append(target, source, 0, segment_bytes(source))
+            append_range(target, source, 0, segment_bytes(source))
     return merged
 
 
@@ -147,7 +147,8 @@ def _new_file(path: Path) -> Iterator[int]:
         os.close(fd)
 
 
-def _append(target: int, source: Path, start: int, end: int) -> None:
+def append_range(target: int, source: Path, start: int, end: int) -> None:
+    """Append a range of a segment, archived or not, to an open file."""
     file = open_segment(source)
     while start < end:
         block = os.pread(file.fd, min(_BLOCK_BYTES, end - start), start)

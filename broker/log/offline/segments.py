@@ -23,9 +23,11 @@ from pathlib import Path
 from broker.errors import LogCorruptError
 from broker.log.data_directory import ARCHIVE_SUFFIX, DELETED_NAME, MOVING_NAME
 from broker.log.segment import SegmentFile
+from broker.topic import TopicPartition
 
 _BLOCK_BYTES = 1 << 20
 _NAME = re.compile(r"([0-9]{1,20})\.(?:pylog|kafka)", re.ASCII)  # of any width, as Kafka before 0.7
+_ARCHIVE_DIRECTORY = re.compile(r"(.+)_([0-9]+)-([0-9]+)", re.ASCII)
 _DIGITS = re.compile(r"([0-9]+)", re.ASCII)
 _NOT_SERVED = frozenset((DELETED_NAME, MOVING_NAME))
 """Parts of a data directory with logs that no broker serves."""
@@ -84,6 +86,12 @@ def _natural_key(path: Path) -> list[list[tuple[int, str]]]:
 def is_archive(path: Path) -> bool:
     """Return whether a file is an archived segment, by its name."""
     return path.name.endswith(ARCHIVE_SUFFIX)
+
+
+def archived_partition_of(directory: Path) -> TopicPartition | None:
+    """Return whose archive a directory is, `<topic>_<home>-<index>`; None for another name."""
+    found = _ARCHIVE_DIRECTORY.fullmatch(directory.name)
+    return TopicPartition(found[1], int(found[2]), int(found[3])) if found else None
 
 
 def archived_base_offset_of(path: Path) -> int | None:

@@ -8,7 +8,6 @@ and reported. An archive is of a finished segment; the driver unpacks it only to
 from __future__ import annotations
 
 import os
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
@@ -30,7 +29,6 @@ from broker.spark.reading.report import Cause, Omission
 from broker.topic import TopicPartition
 
 _REPLICAS_NAME = "replicas"
-_ARCHIVE_DIRECTORY = re.compile(r"(.+)_([0-9]+)-([0-9]+)", re.ASCII)
 _TAIL_BYTES = 1 << 18
 
 
@@ -230,8 +228,8 @@ def partition_of_directory(directory: Path) -> TopicPartition:
     `<archive>/<topic>_<home>-<index>`. Home is 0 if no file names a broker; a directory of another
     form is partition 0 of a topic with its name.
     """
-    if archived := _ARCHIVE_DIRECTORY.fullmatch(directory.name):
-        return TopicPartition(archived[1], int(archived[2]), int(archived[3]))
+    if archived := segments.archived_partition_of(directory):
+        return archived
     topic, index = parse_log_directory_name(directory.name) or (directory.name, 0)
     parent = directory.parent
     if parent.parent.name == _REPLICAS_NAME and parent.name.isdecimal():

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from broker.errors import ConfigError, InvalidMessageError, TopicNotFoundError
-from broker.log.retention import archive_segment
+from broker.log.archiving import archive_segment
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark.jobs import cause_of

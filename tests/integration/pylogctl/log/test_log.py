@@ -18,8 +18,8 @@ import pytest
 
 from broker import Broker
 from broker.client.connection import Connection
+from broker.log.archiving import archive_segment
 from broker.log.data_directory import LOCK_NAME
-from broker.log.retention import archive_segment
 from broker.protocol.client_requests import (
     Acks,
     PartitionSet,

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from broker import Broker
-from broker.log.retention import archive_segment
+from broker.log.archiving import archive_segment
 from broker.protocol.codec import decode, encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set, wrap

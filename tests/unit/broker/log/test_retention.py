@@ -3,14 +3,18 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from broker.errors import OffsetOutOfRangeError, StorageError
+from broker.log.archiving import archive_segment
+from broker.log.expiry import excess_count, expired_count
 from broker.log.format import segment_name
 from broker.log.log import Log
-from broker.log.retention import apply_retention, archive_segment, excess_count, expired_count
+from broker.log.retention import apply_retention
 from broker.log.segment import Segment
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
@@ -27,7 +31,7 @@ def apply(
     *,
     retention_ms: int = 1 << 40,
     retention_bytes: int = -1,
-    archive_dir: Path | None = None,
+    prepare: Callable[[TopicPartition, Path], object] = lambda _partition, _path: None,
 ) -> int:
     config = TopicConfig(
         segment_bytes=10,
@@ -37,7 +41,7 @@ def apply(
         flush_interval_messages=1,
         flush_interval_ms=1,
     )
-    return len(apply_retention(log, config, now_ms=log._clock.time_ms(), archive_dir=archive_dir))
+    return len(apply_retention(log, config, now_ms=log._clock.time_ms(), prepare=prepare))
 
 
 def make_segments(*sizes_and_times: tuple[int, int]) -> list[Segment]:
@@ -149,7 +153,7 @@ def test_apply_when_flush_fails_then_nothing_is_removed(
 
 def test_apply_when_archiving_then_archived_and_removed(log: Log, tmp_path: Path) -> None:
     archive_dir = tmp_path / "archive"
-    assert apply(log, retention_bytes=20, archive_dir=archive_dir) == 1
+    assert apply(log, retention_bytes=20, prepare=partial(archive_segment, archive_dir)) == 1
     names = [path.name for path in (archive_dir / "events_0-0").iterdir()]
     assert names == [f"{0:020d}.pylog.gz"]
     assert files(log) == [12, 24]
@@ -159,7 +163,8 @@ def test_apply_when_archive_cannot_be_written_then_segment_stays(
     log: Log, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "archive").touch()
-    assert apply(log, retention_bytes=0, archive_dir=tmp_path / "archive") == 0
+    prepare = partial(archive_segment, tmp_path / "archive")
+    assert apply(log, retention_bytes=0, prepare=prepare) == 0
     assert log.log_start_offset == 0
     assert files(log)[0] == 0
     assert "cannot archive" in caplog.text

@@ -97,7 +97,14 @@ def test_command_may_end_as_its_connections_and_questions_do(node: CommandNode) 
     network = {ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE}
     assert (network <= set(node.facts.exits)) == connects
     never_asks = node.path[1] in ("context", "completion") or node.name.endswith(
-        ("pipeline load", "pipeline compact", "retry drain", "log split", "log merge")
+        (
+            "pipeline load",
+            "pipeline compact",
+            "retry drain",
+            "log split",
+            "log merge",
+            "archive restore",
+        )
     )
     assert (ExitStatus.DECLINED in node.facts.exits) == ("--yes" in flags and not never_asks)
 

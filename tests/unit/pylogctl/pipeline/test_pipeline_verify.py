@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.retention import archive_segment
+from broker.log.archiving import archive_segment
 from broker.protocol.message_set import build_set
 from broker.spark.local import LocalProcesses
 from broker.topic import TopicPartition

@@ -15,7 +15,7 @@ from broker.errors import (
     StorageError,
     TopicNotFoundError,
 )
-from broker.log.retention import archive_segment
+from broker.log.archiving import archive_segment
 from broker.log.segment import SegmentFile
 from broker.protocol.message_set import build_set
 from broker.spark.reading.report import Cause

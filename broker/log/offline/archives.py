@@ -1,0 +1,170 @@
+"""Archives of segments: what is in them, and restoring segments to a log at the same offsets.
+
+A restore goes from the newest segment to the oldest, and gives each its name once it is verified
+and durable: after a crash the log has no gap, and the same restore does the rest.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+from broker import errors
+from broker.files import DIRECTORY_MODE, TEMPORARY_SUFFIX, opened, sync_directory
+from broker.log.data_directory import ARCHIVE_SUFFIX, DataDirectory, held_by_tool, read_broker_id
+from broker.log.offline import segments
+from broker.log.offline.rewrite import append_range
+from broker.log.offline.verify import FileTask, VerifyReport, verify_file
+from broker.records import HIDDEN, Count, Millis, Rank, Size
+from broker.topic import TopicPartition
+
+_REPLICA_NAME = "replica-record"
+"""A file beside the segments of a replica."""
+
+
+class ArchivedSegment(NamedTuple):
+    """A segment in an archive."""
+
+    partition: TopicPartition
+    start: Annotated[Count, "its first offset"]
+    end: Annotated[Count, "the offset behind its last message"]
+    bytes: Annotated[Size, "size of the file", Rank(1)]
+    modified: Annotated[Millis, "when its last message was appended"]
+    file: Annotated[str, "the file", Rank(2)]
+
+
+class RestoredSegment(NamedTuple):
+    """A segment that a restore put into a log, or would."""
+
+    partition: TopicPartition
+    start: Annotated[Count, "its first offset"]
+    end: Annotated[Count, "the offset behind its last message"]
+    archive: Annotated[str, "the file that it comes from", HIDDEN]
+    file: Annotated[str, "the segment"]
+
+
+def list_archive(paths: Iterable[Path]) -> list[ArchivedSegment]:
+    """Return the archived segments in and below paths, by partition and offset.
+
+    Raises:
+        ArgumentError: a file is not named as an archived segment in the directory of a partition.
+    """
+    found = []
+    for path in segments.expand_paths(paths, archives=True):
+        if not segments.is_archive(path):
+            continue
+        partition = segments.archived_partition_of(path.absolute().parent)
+        base = segments.archived_base_offset_of(path)
+        if partition is None or base is None:
+            raise errors.ArgumentError(
+                f"'{path}' is no archived segment, which is called TOPIC_HOME-INDEX/OFFSET.pylog.gz"
+            )
+        status = path.stat()
+        end = base + segments.stated_bytes(path)
+        modified_ms = status.st_mtime_ns // 1_000_000
+        found.append(ArchivedSegment(partition, base, end, status.st_size, modified_ms, str(path)))
+    return sorted(found)
+
+
+def restore(
+    archived: Sequence[ArchivedSegment],
+    directory: Path,
+    *,
+    is_dry_run: bool = False,
+    progress: Callable[[int], None] = lambda _bytes: None,
+) -> list[RestoredSegment]:
+    """Put archived segments into the logs of a data directory; return those that were not there.
+
+    Args:
+        archived: as `list_archive` returns them.
+        directory: that of a stopped broker, or one that no broker has yet, which is made.
+        is_dry_run: only check that they fit.
+        progress: called with the bytes verified.
+
+    Raises:
+        LogLockedError: a broker has the directory open.
+        ConflictError: they do not reach up to what the log has, or to one another; the log is a
+            replica; a file of the same name is another one.
+        LogCorruptError: an archive is damaged; newer segments are restored.
+        OSError: a file cannot be read or written.
+    """
+    homes = [one.partition.home for one in archived]
+    owner = read_broker_id(directory)
+    place = DataDirectory(directory, min(homes, default=0) if owner is None else owner)
+    with held_by_tool(directory):
+        plans = [
+            _plan(list(group), place.path_of(partition))
+            for partition, group in itertools.groupby(archived, lambda one: one.partition)
+        ]
+        done = []
+        for one in itertools.chain.from_iterable(plans):
+            if not is_dry_run:
+                one = one._replace(end=_restore(one, progress))
+            done.append(one)
+        return done
+
+
+def _plan(archived: list[ArchivedSegment], target: Path) -> list[RestoredSegment]:
+    """Return what is missing of a partition's segments, newest first, once it is known to fit."""
+    if (target / _REPLICA_NAME).exists():
+        raise errors.ConflictError(
+            f"{target} is a replica, which gets its segments from its leader: restore "
+            f"{archived[0].partition} to another directory, and send it with `pylogctl log replay`",
+            "REPLICA",
+        )
+    for one, later in itertools.pairwise(archived):
+        _check_joint(one, later.start, later.file)
+    present = segments.segments_of(target) if target.is_dir() else []
+    names = {path.name: path for path in present}
+    missing = []
+    for one in archived:
+        path = target / Path(one.file).name.removesuffix(ARCHIVE_SUFFIX)
+        if path.name not in names:
+            missing.append(RestoredSegment(one.partition, one.start, one.end, one.file, str(path)))
+        elif path.stat().st_size != one.end - one.start:
+            raise errors.ConflictError(
+                f"{path} is there already, with {path.stat().st_size} bytes, and '{one.file}' has "
+                f"{one.end - one.start}: it is of another log, or damaged",
+                "SEGMENT_EXISTS",
+            )
+    if missing and present:
+        last = archived[len(missing) - 1]
+        _check_joint(last, segments.base_offset_of(present[0]) or 0, str(present[0]))
+    return missing[::-1]
+
+
+def _check_joint(one: ArchivedSegment, following: int, later: str) -> None:
+    if one.end != following:
+        raise errors.ConflictError(
+            f"'{one.file}' ends at {one.end}, and '{later}' starts at {following}: name the files "
+            "behind the last gap only, or restore to another directory",
+            "SEGMENTS_APART" if one.end < following else "SEGMENTS_OVERLAP",
+        )
+
+
+def _restore(one: RestoredSegment, progress: Callable[[int], None]) -> int:
+    """Unpack, verify and write a segment under its name; return its end offset."""
+    archive, target = Path(one.archive), Path(one.file)
+    outcome = verify_file(FileTask(archive, True, 1, "codec"), progress)
+    if not isinstance(outcome, VerifyReport):
+        raise errors.BrokerError(f"cannot read '{archive}': {outcome.reason}")
+    for problem in outcome.problems:
+        raise errors.LogCorruptError(
+            f"'{archive}' is damaged at position {problem.pos} ({problem.kind}), and is not "
+            "restored; newer segments of its log are",
+            hints=[f"try: pylogctl log verify {archive}"],
+        )
+    temporary = target.with_name(target.name + TEMPORARY_SUFFIX)
+    target.parent.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+    with opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd:
+        append_range(fd, archive, 0, outcome.size_bytes)
+        modified_ns = archive.stat().st_mtime_ns  # retention and searches by time go by it
+        os.utime(fd, ns=(modified_ns, modified_ns))
+        os.fsync(fd)
+    temporary.replace(target)
+    sync_directory(target.parent)
+    sync_directory(target.parent.parent)
+    return one.start + outcome.size_bytes

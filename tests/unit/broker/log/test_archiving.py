@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from broker.config import BrokerConfig
+from broker.errors import ConflictError, LogCorruptError, LogLockedError
+from broker.log import archiving
+from broker.log.archiving import archive_segment, prune
+from broker.log.data_directory import DataDirectory
+from broker.log.format import segment_name
+from broker.log.manager import LogManager
+from broker.log.offline.archives import list_archive, restore
+from broker.protocol.codec import encode
+from broker.topic import TopicPartition
+from tests.support.log_fixtures import ManagerFactory
+
+MESSAGE = encode([b"ab"])
+SIZE = len(MESSAGE)
+PARTITION = TopicPartition("t", 0, 0)
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """An archive of three segments of `t[0-0]`, of one message each, written 10 s apart."""
+    directory = tmp_path / "archive"
+    for number in range(3):
+        segment = tmp_path / segment_name(number * SIZE)
+        segment.write_bytes(MESSAGE)
+        os.utime(segment, (10 * number, 10 * number))
+        archive_segment(directory, PARTITION, segment)
+    return directory
+
+
+def offsets(directory: Path) -> list[int]:
+    return sorted(int(path.name.partition(".")[0]) for path in directory.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        ({}, 3),
+        ({"archive_retention_ms": 15_000}, 1),
+        ({"archive_retention_ms": 20_000}, 2),
+        ({"archive_retention_bytes": 1}, 1),
+        ({"archive_retention_bytes": 0}, 0),
+        ({"archive_retention_ms": 20_000, "archive_retention_bytes": 1}, 1),
+    ],
+)
+def test_archive_when_past_an_age_or_size_then_its_oldest_files_go(
+    archive: Path, settings: dict[str, int], kept: int
+) -> None:
+    prune(BrokerConfig(archive_dir=archive, **settings), now_ms=30_000)  # type: ignore[arg-type]  # settings by name
+
+    assert offsets(archive / "t_0-0") == [SIZE * number for number in range(3)][3 - kept :]
+
+
+def filled(make_manager: ManagerFactory, **settings: object) -> LogManager:
+    """A manager whose topics a and b have two segments past retention, and one that stays."""
+    manager = make_manager(segment_bytes=10, retention_bytes=SIZE, **settings)
+    manager.open()
+    for topic in "ab":
+        for _ in range(3):
+            manager.creation.get_or_create(topic, 0).append(MESSAGE, 1)
+    return manager
+
+
+def test_policy_when_a_topic_has_its_own_then_only_its_segments_are_archived(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    manager = filled(make_manager, archive_dir=tmp_path / "archive")
+    manager.reconfigure(manager.settings.broker, {"b": {"cleanup_policy": "archive"}})
+
+    manager.retention.apply()
+
+    assert [log.log_start_offset for log in manager.table.all()] == [2 * SIZE, 2 * SIZE]
+    found = list_archive([tmp_path / "archive"])
+    assert [(str(one.partition), one.start, one.end) for one in found] == [
+        ("b[0-0]", 0, SIZE),
+        ("b[0-0]", SIZE, 2 * SIZE),
+    ]
+
+
+def test_policy_when_the_broker_has_no_archive_then_segments_stay_and_it_tells_why(
+    make_manager: ManagerFactory,
+) -> None:
+    manager = filled(make_manager)
+    manager.reconfigure(manager.settings.broker, {"b": {"cleanup_policy": "archive"}})
+
+    manager.retention.apply()
+
+    assert [log.log_start_offset for log in manager.table.all()] == [2 * SIZE, 0]
+    assert "needs log.archive.dir" in (manager.retention.waits or "")
+
+    manager.reconfigure(manager.settings.broker, {})
+    manager.retention.apply()
+    assert manager.retention.waits is None
+
+
+def test_archive_when_its_disk_fills_then_it_is_told_and_logged_once(
+    make_manager: ManagerFactory,
+    archive: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    manager = make_manager(archive_dir=archive)
+    manager.retention.archive.measure()
+    assert manager.retention.waits is None
+
+    monkeypatch.setattr(archiving, "LEAST_FREE", 1.1)
+    for _ in range(2):
+        manager.retention.archive.measure()
+
+    assert "once it is full, segments past retention are kept" in (manager.retention.waits or "")
+    assert caplog.text.count("once it is full") == 1
+
+
+def test_restore_when_repeated_then_segments_have_their_offsets_and_times(
+    archive: Path, tmp_path: Path
+) -> None:
+    found = list_archive([archive])
+
+    done = restore(found, tmp_path / "old")
+
+    log = tmp_path / "old" / "t_0"
+    assert [(one.start, one.end) for one in done] == [
+        (2 * SIZE, 3 * SIZE), (SIZE, 2 * SIZE), (0, SIZE),
+    ]  # fmt: skip
+    assert [path.read_bytes() for path in log.iterdir()] == [MESSAGE] * 3
+    assert [(log / segment_name(n * SIZE)).stat().st_mtime for n in range(3)] == [0, 10, 20]
+    assert restore(found, tmp_path / "old") == []
+
+
+def test_restore_when_an_archive_is_damaged_then_only_newer_segments_are_there(
+    archive: Path, tmp_path: Path
+) -> None:
+    bad = tmp_path / segment_name(SIZE)
+    bad.write_bytes(MESSAGE[:-1] + b"x")
+    archive_segment(archive, PARTITION, bad)
+
+    with pytest.raises(LogCorruptError, match=r"position 0 \(crc\)"):
+        restore(list_archive([archive]), tmp_path / "old")
+
+    assert offsets(tmp_path / "old" / "t_0") == [2 * SIZE]
+
+
+def test_restore_when_it_would_leave_a_gap_then_nothing_is_written(
+    archive: Path, tmp_path: Path
+) -> None:
+    (archive / "t_0-0" / f"{segment_name(SIZE)}.gz").unlink()
+
+    with pytest.raises(ConflictError, match=f"ends at {SIZE}, and .* starts at {2 * SIZE}"):
+        restore(list_archive([archive]), tmp_path / "old")
+
+    log = tmp_path / "data" / "t_0"
+    log.mkdir(parents=True)
+    (log / segment_name(10 * SIZE)).write_bytes(MESSAGE)
+    with pytest.raises(ConflictError, match=f"starts at {10 * SIZE}"):
+        restore(list_archive([archive])[1:], tmp_path / "data")
+    assert not (tmp_path / "old").exists()
+    assert offsets(log) == [10 * SIZE]
+
+
+def test_restore_when_the_log_has_another_file_or_is_a_replica_then_refused(
+    archive: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "data" / "t_0"
+    log.mkdir(parents=True)
+    (log / segment_name(SIZE)).write_bytes(MESSAGE * 2)
+    with pytest.raises(ConflictError, match="is there already"):
+        restore(list_archive([archive]), tmp_path / "data")
+
+    (log / "replica-record").touch()
+    with pytest.raises(ConflictError, match="is a replica"):
+        restore(list_archive([archive]), tmp_path / "data")
+
+
+def test_restore_when_a_broker_has_the_directory_open_then_refused(
+    archive: Path, tmp_path: Path
+) -> None:
+    directory = DataDirectory(tmp_path / "data", 0)
+    directory.lock()
+    try:
+        with pytest.raises(LogLockedError, match="is in use"):
+            restore(list_archive([archive]), tmp_path / "data")
+    finally:
+        directory.unlock()
+    shutil.rmtree(archive)
+    assert list_archive([]) == []
