@@ -41,6 +41,7 @@ from broker.server.requests.forwarder import Forwarder
 from broker.server.requests.handlers import RequestHandlers
 from broker.server.requests.pattern_filter import PatternFilter, Turns
 from broker.server.requests.read_sessions import new_fetch_sessions
+from broker.server.requests.schema_guard import SchemaGuard, contract_of
 from broker.server.requests.topic_creations import TopicCreations
 from broker.server.status import SOFTWARE, StatusReport
 from broker.state_changes import ChangeKind, LoggedChange
@@ -132,6 +133,7 @@ class Broker(BrokerParts):
             replicas, manager.brokers, self.creations, clock, config.max_request_bytes
         )
         self.pattern_filter = PatternFilter(clock, max_entry_bytes=config.max_request_bytes)
+        self.guard = SchemaGuard(lambda: self.schemas, clock)
         self.shutdown = Shutdown(clock, on_shutdown_request)
         self._super_users = parse_super_users(config.super_users)
         if config.enforces_rules:
@@ -234,6 +236,7 @@ class Broker(BrokerParts):
             self.membership.note_topic(topic, is_new=False)
         self.server.reconfigure(config, overrides.users)
         self.limits.reconfigure(config)
+        self.guard.reconfigure(config, overrides.topics)
         if self.membership.controller is not None:
             self.membership.controller.settings_changed()
         self.config = config  # the status shows what is in effect
@@ -251,7 +254,7 @@ class Broker(BrokerParts):
 
     def contract(self, topic: str) -> TopicContract:
         """Return which schemas the messages of a topic have."""
-        return TopicContract()
+        return contract_of(self.logs.settings.of(topic))
 
     def _note_states(
         self, partitions: Iterable[ReplicatedPartition], gone: Iterable[TopicPartition]
@@ -355,6 +358,7 @@ class Broker(BrokerParts):
         self.control.stop()
         self.creations.stop()
         self.forwarder.stop()
+        self.guard.stop()
         self.logs.close(self.shutdown.run)
         self.changes.close()
         if self.judge.audit is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -46,23 +46,24 @@ class RestoredSegment(NamedTuple):
     file: Annotated[str, "the segment"]
 
 
-def list_archive(paths: Iterable[Path]) -> list[ArchivedSegment]:
+def list_archive(paths: Sequence[Path]) -> list[ArchivedSegment]:
     """Return the archived segments in and below paths, by partition and offset.
 
     Raises:
         ArgumentError: a file is not named as an archived segment in the directory of a partition.
+        OSError: a path cannot be read.
     """
     found = []
     for path in segments.expand_paths(paths, archives=True):
-        if not segments.is_archive(path):
+        status = path.stat()  # a path that is missing is an error
+        if not segments.is_archive(path) and path not in paths:
             continue
         partition = segments.archived_partition_of(path.absolute().parent)
         base = segments.archived_base_offset_of(path)
-        if partition is None or base is None:
+        if partition is None or base is None or not segments.is_archive(path):
             raise errors.ArgumentError(
                 f"'{path}' is no archived segment, which is called TOPIC_HOME-INDEX/OFFSET.pylog.gz"
             )
-        status = path.stat()
         end = base + segments.stated_bytes(path)
         modified_ms = status.st_mtime_ns // 1_000_000
         found.append(ArchivedSegment(partition, base, end, status.st_size, modified_ms, str(path)))

@@ -37,6 +37,8 @@ read_sessions.py    reads in sessions (`protocol/fetch_sessions.py`): only what 
                     looked at
 replica_reads.py    reads of followers: up to the log's end, many partitions a request, from the
                     page cache
+schema_guard.py     the contracts of topics: messages without a schema of the topic's subject are
+                    refused
 schemas.py          requests about schemas: what each operation of the registry needs and gives
 topic_creations.py  topics created by their first message, or by a client that is about to send
                     it

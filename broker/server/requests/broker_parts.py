@@ -26,6 +26,7 @@ from broker.server.requests.forwarder import Forwarder
 from broker.server.requests.judge import Judge
 from broker.server.requests.pattern_filter import PatternFilter, Turns
 from broker.server.requests.read_sessions import ReadSession
+from broker.server.requests.schema_guard import SchemaGuard
 from broker.server.requests.topic_creations import TopicCreations
 from broker.topic import TopicPartition
 
@@ -45,6 +46,7 @@ class BrokerParts(Protocol):
     pattern_filter: PatternFilter
     sessions: FetchSessions[ReadSession[Any]]
     control: ControlHandler
+    guard: SchemaGuard
     judge: Judge
     delays: FailureDelays
     schemas: SchemaStore

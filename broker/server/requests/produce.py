@@ -43,9 +43,10 @@ _BREAKS_ORDER = (
     errors.NotLeaderError,
     errors.LeaderNotAvailableError,
     errors.NotEnoughReplicasError,
+    errors.SchemasUnavailableError,
 )
-"""After these errors a later set may be accepted: the disk has room, the broker leads, or replicas
-are in sync again.
+"""After these errors a later set may be accepted: the disk has room, the broker leads, replicas are
+in sync, or the registry of schemas can be asked again.
 """
 
 
@@ -130,11 +131,14 @@ class ProduceHandler:
         broker = self.broker
         if broker.shutdown.refuses_appends:
             return None
+        contracts = broker.guard.contracts
         appends: dict[int, _LogAppend] = {}
         written: list[_WrittenSets] = []
         for partition, (_, _, ids, sizes, sets, are_whole) in request.runs:
             # an entry cut off at the end of one set must not be completed by the start of the next
             if not are_whole or (is_one and len(sets) > SMALL_BYTES):
+                return None
+            if contracts and partition.topic in contracts:
                 return None
             # before the log is looked for: the time must not tell of a hidden topic
             if rights is not None and not rights.allows(partition.topic):
@@ -275,7 +279,11 @@ class ProduceHandler:
         try:
             validate_topic_name(partition.topic, self.broker.config.max_topic_name_length)
             log_append.valid = self.validator.validate(partition.topic, message_set)
+            is_worker = self.validator.turn_bytes is None
+            self.broker.guard.check(partition.topic, log_append.valid, is_worker=is_worker)
         except errors.ServerError as error:
+            self.validator.refused["schema"] += isinstance(error, errors.SchemaMismatchError)
+            _note_refused(self._named(partition), error, refused)
             self._fail(log_append, error)
         return log_append
 
@@ -309,8 +317,7 @@ class ProduceHandler:
                 log_append.term = log.incarnations.term
             log_append.base_offset = log.append(messages, message_count, flush_now=needs_commit)
         except errors.ServerError as error:
-            home = self.broker.config.broker_id if partition.home == -1 else partition.home
-            _note_refused(TopicPartition(topic, home, index), error, refused)
+            _note_refused(self._named(partition._replace(index=index)), error, refused)
             self._fail(log_append, error)
             return
         log_append.end_offset = log_append.base_offset + len(messages)
@@ -319,6 +326,11 @@ class ProduceHandler:
         counters.bytes_in += log_append.received_bytes
         log_append.valid = None  # the response may wait for long, and needs no messages
         log_append.sets.clear()
+
+    def _named(self, partition: TopicPartition) -> TopicPartition:
+        """Return a partition as its log names it: home -1 is this broker."""
+        home = self.broker.config.broker_id if partition.home == -1 else partition.home
+        return partition._replace(home=home)
 
     def _get_or_create(self, topic: str, index: int, *, is_publish: bool) -> Log:
         log = self.broker.logs.table.get(topic, index)

@@ -26,6 +26,7 @@ _SMALL_WRAPPER_BYTES = 4096
 REFUSAL_REASONS = {
     "size": "a message is above `max.message.size`",
     "crc": "a payload does not match its CRC",
+    "schema": "a message breaks the contract of its topic (`schema.validation`)",
     "other": "they are invalid otherwise",
 }
 

@@ -101,6 +101,16 @@ def test_override_when_named_as_in_07_or_08_then_is_normalized_with_its_unit(
         ("retention.ms", "soon", "retention.ms is 'soon'; it must be a whole number"),
         ("flush.before.read", "1", "flush.before.read is '1'; it must be true or false"),
         ("retention.bytes", "-2", "retention.bytes is -2; it must be at least -1"),
+        (
+            "cleanup.policy",
+            "arhive",
+            "cleanup.policy is 'arhive'; it must be one of delete, archive",
+        ),
+        (
+            "schema.validation",
+            "fll",
+            "schema.validation is 'fll'; it must be one of none, id, full",
+        ),
     ],
 )
 def test_override_when_unknown_or_out_of_range_then_config_error_names_it(

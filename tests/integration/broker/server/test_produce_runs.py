@@ -38,6 +38,7 @@ from broker.server.requests.judge import Judge
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.outcomes import CloseConnection, Offload, YieldTurn
 from broker.server.requests.produce import ProduceHandler
+from broker.server.requests.schema_guard import SchemaGuard
 from broker.server.requests.topic_creations import TopicCreations
 from broker.server.requests.validation import TURN_BYTES, Validator
 from broker.topic import TopicPartition
@@ -108,6 +109,7 @@ def effect_of(handle: Callable[[BrokerParts, ProcessorMetrics], object]) -> Effe
             replicas=replicas,
             shutdown=Shutdown(clock),
             creations=creations,
+            guard=SchemaGuard(Mock(), clock),
             forwarder=Forwarder(replicas, brokers, creations, clock, config.max_request_bytes),
             judge=Judge(0),
             at_home=lambda topic, index: TopicPartition(topic, 0, index),

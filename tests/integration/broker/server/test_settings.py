@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from broker.errors import MessageSizeTooLargeError
+from broker.errors import MessageSizeTooLargeError, SchemaMismatchError
 from broker.log.data_directory import SETTINGS_NAME
 from broker.protocol.client_requests import Acks, HelloRequest
 from broker.protocol.codec import encode
 from broker.protocol.requests import ProduceRequest
 from broker.protocol.responses import HELLO
+from broker.schemas.payloads import Encoder
+from broker.schemas.values import SchemaType
 from broker.server.broker import Broker
 from broker.zk import paths
 from broker.zk.session import Session
@@ -296,3 +298,22 @@ def test_session_when_expired_then_settings_are_followed_in_the_next_one(
     put(session, TOPIC, segment_bytes="60")
 
     wait_until(lambda: topic_settings(broker) == {"t": {"segment.bytes": "60"}}, "the setting")
+
+
+def test_contract_when_set_for_a_topic_then_its_messages_need_a_schema_of_the_subject(
+    start_broker: BrokerFactory, connect: PeerFactory, zookeeper: str, session: Session
+) -> None:
+    broker = start_broker(zookeeper=zookeeper)
+    peer = connect(broker)
+    fill(peer, "t", 1)
+    schema = broker.schemas.register("s", '"string"', SchemaType.AVRO)
+
+    put(session, TOPIC, schema_subject="s", schema_validation="full")
+    wait_until(lambda: broker.contract("t") == ("s", "full"), "the contract")
+
+    assert peer.publish("t", MESSAGE).error == SchemaMismatchError.code
+    assert peer.publish("t", encode([Encoder(schema).encode("good")])).error == 0
+
+    put(session, TOPIC, schema_validation=None)
+    wait_until(lambda: broker.contract("t") == ("s", "none"), "the end of the validation")
+    fill(peer, "t", 1)

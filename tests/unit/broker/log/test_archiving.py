@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from broker.config import BrokerConfig
-from broker.errors import ConflictError, LogCorruptError, LogLockedError
+from broker.errors import ArgumentError, ConflictError, LogCorruptError, LogLockedError
 from broker.log import archiving
 from broker.log.archiving import archive_segment, prune
 from broker.log.data_directory import DataDirectory
@@ -93,7 +92,7 @@ def test_policy_when_the_broker_has_no_archive_then_segments_stay_and_it_tells_w
     manager.retention.apply()
 
     assert [log.log_start_offset for log in manager.table.all()] == [2 * SIZE, 0]
-    assert "needs log.archive.dir" in (manager.retention.waits or "")
+    assert "needs log.archive.dir" in str(manager.retention.waits)
 
     manager.reconfigure(manager.settings.broker, {})
     manager.retention.apply()
@@ -114,7 +113,7 @@ def test_archive_when_its_disk_fills_then_it_is_told_and_logged_once(
     for _ in range(2):
         manager.retention.archive.measure()
 
-    assert "once it is full, segments past retention are kept" in (manager.retention.waits or "")
+    assert "once it is full, segments past retention are kept" in str(manager.retention.waits)
     assert caplog.text.count("once it is full") == 1
 
 
@@ -188,5 +187,13 @@ def test_restore_when_a_broker_has_the_directory_open_then_refused(
             restore(list_archive([archive]), tmp_path / "data")
     finally:
         directory.unlock()
-    shutil.rmtree(archive)
-    assert list_archive([]) == []
+
+
+def test_list_when_a_path_is_missing_or_no_archive_then_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        list_archive([tmp_path / "nowhere"])
+    plain = tmp_path / segment_name(0)
+    plain.touch()
+    assert list_archive([tmp_path]) == []
+    with pytest.raises(ArgumentError, match="is no archived segment"):
+        list_archive([plain])
