@@ -31,6 +31,8 @@ wait for the modules of the server.
                            `orders[2-0]`
     patterns.py            patterns that users write: regular expressions of RE2 on UTF-8,
                            everywhere the same
+    plugins.py             plug-ins: objects of other packages that a setting names, as
+                           `module:name` or by an entry point
     positions.py           the grammar of positions, as in `--offset`: text to values, values to
                            offsets
     properties.py          properties: the table that a settings class declares, and how their texts

@@ -150,8 +150,10 @@ class BrokerConfig(ListenerConfig, ZooKeeperConfig):
     retention_policy: str = setting(
         "delete",
         "log.cleanup.policy",
-        "what happens to segments past retention",
-        choices=CLEANUP_POLICIES,
+        "what happens to segments past retention: delete, archive, or what a plug-in says",
+    )
+    topic_retention_policy: Mapping[str, str] = setting(
+        dict, "topic.log.cleanup.policy", "the same by topic"
     )
     archive_dir: Path | None = setting(None, "log.archive.dir", "where policy archive puts them")
     archive_retention_ms: int = live(
@@ -366,8 +368,18 @@ class BrokerConfig(ListenerConfig, ZooKeeperConfig):
     )
 
     def __post_init__(self) -> None:
-        if self.retention_policy == "archive" and self.archive_dir is None:
+        policies = {self.retention_policy, *self.topic_retention_policy.values()}
+        if "archive" in policies and self.archive_dir is None:
             raise ConfigError("log.cleanup.policy=archive needs log.archive.dir")
+        for policy in policies - {*CLEANUP_POLICIES}:
+            from broker.plugins import POLICY, installed  # late: few brokers have plug-ins
+
+            names = [*CLEANUP_POLICIES, *(one.name for one in installed(POLICY))]
+            if ":" not in policy and policy not in names:
+                raise ConfigError(
+                    f"log.cleanup.policy is '{policy}'; it must be one of {', '.join(names)}, or a "
+                    "plug-in, module:name"
+                )
         self._check_listeners()
         try:
             parse_times_of_day(self.cleanup_times)
@@ -449,7 +461,8 @@ def _parse_toml(path: Path, text: str) -> dict[str, str]:
 
 
 def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    maps = {prop.name for prop in BrokerConfig.PROPERTIES if prop.kind is PropertyKind.TOPIC_MAP}
+    kinds = (PropertyKind.TOPIC_MAP, PropertyKind.TEXT_MAP)
+    maps = {prop.name for prop in BrokerConfig.PROPERTIES if prop.kind in kinds}
     maps |= {alias for alias, one in BrokerConfig.aliases().items() if one in maps}
     for key, value in table.items():
         name = f"{prefix}{key}"

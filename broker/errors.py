@@ -185,6 +185,14 @@ class MessageDroppedError(BrokerError):
     """A callback of an asynchronous producer failed on a message, or never returned it."""
 
 
+class PluginError(BrokerError):
+    """A plug-in failed on a message, or returned a value of another type."""
+
+    def about(self, subject: str) -> PluginError:
+        """Return the error with what the plug-in was called for, such as a topic and a message."""
+        return PluginError(f"{subject}: {self}", hints=self.hints)
+
+
 class OffsetStoreError(BrokerError):
     """A store of a group's offsets outside ZooKeeper could not be read or written."""
 

@@ -118,6 +118,7 @@ class PropertyKind(Enum):
     OPTIONAL_PATH = "path or nothing"
     PATHS = "path,path"
     TOPIC_MAP = "topic:integer,topic:integer"
+    TEXT_MAP = "topic:text,topic:text"
     SECRET = "secret"
 
 
@@ -146,6 +147,7 @@ _KINDS = {
     "Path | None": PropertyKind.OPTIONAL_PATH,
     "tuple[Path, ...]": PropertyKind.PATHS,
     "Mapping[str, int]": PropertyKind.TOPIC_MAP,
+    "Mapping[str, str]": PropertyKind.TEXT_MAP,
     "Secret": PropertyKind.SECRET,
 }
 """The kinds of properties by the annotations of their fields."""
@@ -266,6 +268,8 @@ class BaseConfig:
             return str(value).lower()
         if prop.kind is PropertyKind.TOPIC_MAP:
             return ",".join(f"{topic}:{n // prop.scale}" for topic, n in value.items())
+        if prop.kind is PropertyKind.TEXT_MAP:
+            return ",".join(map(":".join, value.items()))
         if prop.kind is PropertyKind.PATHS:
             return ",".join(map(str, value))
         if prop.kind is PropertyKind.INTEGER and value % prop.scale == 0:
@@ -312,6 +316,8 @@ def parse_property(prop: Property, text: str) -> object:
         return text == "true"
     if prop.kind is PropertyKind.TOPIC_MAP:
         return _parse_topic_map(prop, text)
+    if prop.kind is PropertyKind.TEXT_MAP:
+        return _parse_text_map(prop, text)
     if prop.kind is PropertyKind.SECRET:
         return Secret(text)
     if prop.choices and text not in prop.choices:
@@ -356,6 +362,14 @@ def _parse_topic_map(prop: Property, text: str) -> dict[str, int]:
             raise ConfigError(f"{prop.name} has '{item}'; each item is topic:number")
         values[topic.strip()] = _parse_integer(prop, number.strip())
     return values
+
+
+def _parse_text_map(prop: Property, text: str) -> dict[str, str]:
+    items = [one.partition(":") for one in filter(None, map(str.strip, text.split(",")))]
+    for topic, _, value in items:
+        if not topic.strip() or not value.strip():
+            raise ConfigError(f"{prop.name} has '{topic}:{value}'; each item is topic:value")
+    return {topic.strip(): value.strip() for topic, _, value in items}
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:

@@ -117,7 +117,7 @@ TOPIC_SETTINGS = (
     ),
     TopicSetting(_IN_SYNC, "min_insync_replicas", "", "at once, by the controller"),
     TopicSetting(_UNCLEAN, "allows_unclean_election", "", "at the next election"),
-    TopicSetting(_POLICY, "retention_policy", "", _NEXT_RETENTION),
+    TopicSetting(_POLICY, "retention_policy", "topic_retention_policy", _NEXT_RETENTION),
     TopicSetting(_SUBJECT, "", "", _NEXT_APPEND),
     TopicSetting(_VALIDATION, "schema_validation", "", _NEXT_APPEND),
 )
@@ -177,6 +177,8 @@ def _find(name: str, text: str) -> tuple[TopicSetting, object]:
     named = BrokerConfig.property_of(name)
     if named.kind is PropertyKind.TOPIC_MAP:  # for one topic it is a number
         named = named._replace(kind=PropertyKind.INTEGER)
+    elif named.kind is PropertyKind.TEXT_MAP:
+        named = named._replace(kind=_TEXT)
     value = parse_property(named, text)
     return setting, parse_property(setting.property, _text_of(setting.property, value))
 

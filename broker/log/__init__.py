@@ -31,6 +31,8 @@ Knows message sets (through `broker.protocol`), but no sockets and no ZooKeeper.
                        where they were not closed cleanly
     moves.py           moves of logs between the data directories of a broker, which serves them
                        meanwhile
+    policies.py        deletion policies that are plug-ins: each decides in a thread of its own what
+                       may be deleted
     recovery.py        recovery: loading the segments of a log, and truncating a log that was not
                        closed cleanly
     replica_files.py   the files beside the segments of a replicated log: epochs, creation id, and

@@ -38,7 +38,8 @@ def prepare_removal(
 ) -> None:
     """Do what a cleanup policy does with a closed segment before it is removed.
 
-    The one place that knows policies by their names. After a `StorageError` the segment stays.
+    The one place that knows them by their names; plug-ins are in `policies`. After a
+    `StorageError` the segment stays.
     """
     if policy == "delete":
         return

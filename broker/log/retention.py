@@ -9,15 +9,16 @@ from __future__ import annotations
 import datetime
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from pathlib import Path
 
 from broker.clock import Clock
 from broker.errors import StorageError
 from broker.log.archiving import Archive, prepare_removal, prune
 from broker.log.expiry import excess_count, expired_count, written_times
 from broker.log.log import Log
+from broker.log.policies import PluggedPolicy, plugged_policies
 from broker.log.segment import Segment
 from broker.log.table import LogSettings, LogTable
 from broker.stats import ELECTION_BOUNDS_S, Histogram
@@ -88,11 +89,14 @@ class Retention:
         self.times = Histogram(ELECTION_BOUNDS_S)
         self.removed_bytes = 0
         self.archive = Archive(settings.broker.archive_dir)
+        self._plugged = plugged_policies(settings.broker)
 
     @property
     def waits(self) -> str | None:
         """Return why segments may be kept for too long; None if they are not."""
-        return self.clock_doubt or self.time.waits or self.archive.problem or self._ahead()
+        clocks = self.clock_doubt or self.time.waits
+        plugged = next(filter(None, (one.problem for one in self._plugged.values())), None)
+        return clocks or self.archive.problem or plugged or self._ahead()
 
     @property
     def is_held(self) -> bool:
@@ -150,27 +154,59 @@ class Retention:
         now_ms = self.time.now_ms()
         if self.awaits_clocks or self.clock_doubt is not None:
             return
+        plugged: dict[str, list[Log]] = {}
         failures: list[StorageError] = []
 
-        def prepare(partition: TopicPartition, path: Path) -> None:
-            config = self._settings.broker
-            policy = self._settings.of(partition.topic).cleanup_policy
-            try:
-                prepare_removal(policy, config, partition, path)
-            except StorageError as error:
-                failures.append(error)
-                raise
+        def prepare(partition: TopicPartition, segment: Segment) -> None:
+            prepare_removal(policy, self._settings.broker, partition, segment.path)
 
         for log in self._table.all():
-            # Under the lock: the files of a new log have the names of a deleted one's.
-            with self._table.removal_lock:
-                if not (log.is_deleted or (log.is_replicated and self.is_ownerless(log.partition))):
-                    settings = self._settings.of(log.partition.topic)
-                    removed = apply_retention(log, settings, now_ms=now_ms, prepare=prepare)
-                    self.removed_bytes += sum(one.size for one in removed)
+            policy = self._settings.of(log.partition.topic).cleanup_policy
+            if policy in self._plugged:
+                plugged.setdefault(policy, []).append(log)
+            else:
+                # Under the lock: the files of a new log have the names of a deleted one's.
+                with self._table.removal_lock:
+                    failures += self._apply_to(log, now_ms, prepare, nullcontext())
+        for name, logs in plugged.items():
+            self._plugged[name].start(partial(self._apply_plugged, self._plugged[name], logs))
         prune(self._settings.broker, now_ms)
         self.archive.note(failures[0] if failures else None)
         self.times.record(time.perf_counter() - began_s)
+
+    def _apply_plugged(self, policy: PluggedPolicy, logs: Sequence[Log]) -> StorageError | None:
+        """Remove what a plug-in agrees to, in its thread; return the first failure."""
+        lock, failures = self._table.removal_lock, list[StorageError]()
+        for log in logs:
+            failures += self._apply_to(log, self.time.now_ms(), policy.ask, lock)
+        return failures[0] if failures else None
+
+    def _apply_to(
+        self,
+        log: Log,
+        now_ms: int,
+        prepare: Callable[[TopicPartition, Segment], object],
+        lock: AbstractContextManager[object],
+    ) -> list[StorageError]:
+        failures: list[StorageError] = []
+
+        def is_there() -> bool:
+            is_known = self._table.is_open and self._table.find(log.partition) is log
+            is_left_alone = log.is_replicated and self.is_ownerless(log.partition)
+            is_unsure = self.awaits_clocks or self.clock_doubt is not None
+            return is_known and not (log.is_deleted or is_left_alone or is_unsure)
+
+        removed = apply_retention(
+            log,
+            self._settings.of(log.partition.topic),
+            now_ms=now_ms,
+            prepare=prepare,
+            lock=lock,
+            is_there=is_there,
+            failed=failures.append,
+        )
+        self.removed_bytes += sum(one.size for one in removed)
+        return failures
 
 
 def apply_retention(
@@ -178,11 +214,15 @@ def apply_retention(
     config: TopicConfig,
     *,
     now_ms: int,
-    prepare: Callable[[TopicPartition, Path], object] = lambda _partition, _path: None,
+    prepare: Callable[[TopicPartition, Segment], object] = lambda _partition, _segment: None,
+    lock: AbstractContextManager[object] = nullcontext(),  # noqa: B008 - it has no state
+    is_there: Callable[[], bool] = lambda: True,
+    failed: Callable[[StorageError], object] = lambda _error: None,
 ) -> list[Segment]:
     """Remove a log's segments past retention, and return them; an error is logged.
 
-    `now_ms` is the time of `RetentionTime`. `prepare` is called with each segment's file before.
+    `now_ms` is the time of `RetentionTime`. `prepare` is called with each segment before, without
+    the `lock`; under it `is_there` says whether the log may still be changed.
     """
     removed: list[Segment] = []
     try:
@@ -190,17 +230,22 @@ def apply_retention(
             partial(expired_count, now_ms=now_ms, retention_ms=config.retention_ms),
             partial(excess_count, retention_bytes=config.retention_bytes),
         ):
-            segments = log.prepare_removal(choose)
-            if segments:
-                # The following segment must be on disk before these are removed: a log without any
-                # segment would start again at offset 0.
-                log.flush()
+            with lock:
+                segments = log.prepare_removal(choose) if is_there() else ()
+                if segments:
+                    # The following segment must be on disk before these are removed: a log without
+                    # any segment would start again at offset 0.
+                    log.flush()
             for segment in segments:
-                prepare(log.partition, segment.path)
-                log.remove(segment)
+                prepare(log.partition, segment)
+                with lock:
+                    if not is_there():
+                        return removed
+                    log.remove(segment)
                 removed.append(segment)
                 values = {"partition": log.partition, "offset": segment.base_offset}
                 logger.info("%(partition)s: removed segment %(offset)d", values)
     except StorageError as error:
         logger.error("retention of %s: %s", log.partition, error)
+        failed(error)
     return removed

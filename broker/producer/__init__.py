@@ -15,6 +15,7 @@ dispatcher.py         sends message sets to the leaders of their partitions, aga
                       are acknowledged
 encoder.py            encodes an application's messages as payloads, and payloads as message
                       sets
+named.py              the partitioner, encoder and callbacks that a producer's properties name
 partitioner.py        which partition a message goes to: partitioners, and the partitions they
                       choose from
 parts.py              what all that sends the messages of one producer uses

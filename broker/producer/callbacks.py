@@ -6,11 +6,13 @@ Source: Kafka 0.7 `CallbackHandler`, whose methods these are.
 from __future__ import annotations
 
 import logging
+import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from broker.errors import BrokerError, MessageDroppedError
+from broker.errors import BrokerError, MessageDroppedError, PluginError
+from broker.plugins import CALLBACKS, Plugin
 from broker.producer.accumulator import Batch
 from broker.producer.delivery import Failures, Handle, QueuedDelivery
 from broker.producer.encoder import Packer
@@ -83,6 +85,65 @@ class ProducerCallbacks:
         """Called when the producer is closed."""
 
 
+class PluggedCallbacks(ProducerCallbacks):
+    """Callbacks, and then an event handler, that settings name; errors tell of the message too."""
+
+    def __init__(self, callbacks: Plugin | None, handler: Plugin | None) -> None:
+        self._plugin = callbacks or Plugin(CALLBACKS, "", ProducerCallbacks())
+        self._callbacks: ProducerCallbacks = self._plugin.target
+        self._handler = handler
+
+    def before_enqueue(self, event: Event) -> Event:
+        """See `ProducerCallbacks`."""
+        (found,) = _called(self._plugin, lambda: [self._callbacks.before_enqueue(event)], event)
+        return found
+
+    def after_enqueue(self, event: Event, *, is_queued: bool) -> None:
+        """See `ProducerCallbacks`."""
+
+        def call() -> Iterable[Event]:
+            self._callbacks.after_enqueue(event, is_queued=is_queued)
+            return ()
+
+        _called(self._plugin, call, event)
+
+    def after_dequeue(self, event: Event | None) -> Iterable[Event]:
+        """See `ProducerCallbacks`."""
+        return _called(self._plugin, lambda: self._callbacks.after_dequeue(event), event)
+
+    def before_send(self, events: Sequence[Event]) -> Iterable[Event]:
+        """See `ProducerCallbacks`."""
+        found = _called(self._plugin, lambda: self._callbacks.before_send(events), *events)
+        if (handler := self._handler) is None or not found:
+            return found
+        return _called(handler, lambda: handler.target(found), *found)
+
+    def last_batch(self) -> Iterable[Event]:
+        """See `ProducerCallbacks`."""
+        return _called(self._plugin, self._callbacks.last_batch)
+
+    def close(self) -> None:
+        """See `ProducerCallbacks`."""
+        self._plugin.call(self._callbacks.close)
+
+
+def _called(
+    plugin: Plugin, action: Callable[[], Iterable[Event]], *about: Event | None
+) -> list[Event]:
+    """Return the events of a plug-in's call; an error names the first one that it is about."""
+    try:
+        found: list[Any] = plugin.call(lambda: list(action()))  # a generator fails here, not later
+        if strange := [one for one in found if not isinstance(one, Event)]:
+            raise plugin.mistake(f"returned {reprlib.repr(strange[0])} for an event")
+    except PluginError as error:
+        if (first := about[0] if about else None) is None:
+            raise
+        more = f" and {len(about) - 1} more" * (len(about) > 1)
+        shown = f"message {reprlib.repr(first.message)}{more} for topic '{first.topic}'"
+        raise error.about(shown) from error
+    return found
+
+
 @dataclass(eq=False)
 class Hooks:
     """Runs callbacks, and keeps track of which message became which event.
@@ -108,7 +169,7 @@ class Hooks:
         ]
         try:
             events = self._run(partition, origins)
-            messages = self.packer.payloads(one.message for one in events)
+            messages = self.packer.validated(one.message for one in events)
         except Exception as error:  # the application's code may raise anything
             logger.exception("callback failed over messages to %s", partition)
             rest = [one for one in origins if not one.is_taken]

@@ -22,12 +22,6 @@ class ProducerConfig(ZooKeeperConfig, ClientSecurity):
     """
 
     WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {
-        "serializer.class": "give Producer.from_config an encoder",
-        "partitioner.class": "give Producer.from_config a partitioner",
-        "event.handler": "there is one way to send batches",
-        "event.handler.props": "there is one way to send batches",
-        "callback.handler": "give Producer.from_config callbacks",
-        "callback.handler.props": "give Producer.from_config callbacks",
         "zk.read.num.retries": "watches keep the cluster's metadata up to date",
         "zk.synctime.ms": "watches keep what is read from ZooKeeper up to date",
     }
@@ -51,6 +45,18 @@ class ProducerConfig(ZooKeeperConfig, ClientSecurity):
         "request.required.acks",
         "0 none, 1 written, -1 or all: committed, auto: -1 if the topic has replicas, else 1",
         choices=("0", "1", "-1", "all", "auto"),
+    )
+    partitioner: str = setting(
+        "", "partitioner.class", "sticky, random, round-robin, hash, or a plug-in; empty: default"
+    )
+    encoder: str = setting("", "serializer.class", "bytes, text, json, or a plug-in; empty: bytes")
+    callback_handler: str = setting("", "callback.handler", "async: plug-in; empty: none")
+    callback_properties: str = setting(
+        "", "callback.handler.props", "NAME=VALUE,.. for its class; empty: none"
+    )
+    event_handler: str = setting("", "event.handler", "async: plug-in; empty: none")
+    event_properties: str = setting(
+        "", "event.handler.props", "NAME=VALUE,.. for its class; empty: none"
     )
     connect_timeout_ms: int = setting(5000, "connect.timeout.ms", "to connect to a broker", 1)
     socket_timeout_ms: int = setting(30_000, "socket.timeout.ms", "wait for a response", 1)

@@ -5,10 +5,11 @@ Only this module applies the size limit and compresses sets.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from broker.errors import MessageSizeTooLargeError
+from broker.errors import MessageSizeTooLargeError, PluginError
 from broker.producer.settings import ProducerSettings
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES, encode
 from broker.protocol.message_set import wrap
@@ -27,8 +28,8 @@ def bytes_encoder(message: Any) -> bytes:
 
 
 def text_encoder(message: Any) -> bytes:
-    """Return the UTF-8 of text, as 0.7's `StringEncoder`."""
-    return str(message).encode()
+    """Return the UTF-8 of text, as 0.7's `StringEncoder`; bytes unchanged."""
+    return message if isinstance(message, bytes) else str(message).encode()
 
 
 def json_encoder(message: Any) -> bytes:
@@ -51,13 +52,22 @@ class Packer:
         self._compressed_topics = frozenset(settings.compressed_topics)
         self.max_message_bytes: int = settings.max_message_bytes
 
-    def payloads(self, messages: Iterable[Any]) -> list[bytes]:
+    def payloads(self, messages: Iterable[Any], topic: str = "") -> list[bytes]:
         """Return the payloads of messages; `MessageSizeTooLargeError` if one is above the limit."""
-        encode_one = self._encode
         if self._takes_bytes:
-            found = [one if type(one) is bytes else encode_one(one) for one in messages]
-        else:
-            found = [encode_one(one) for one in messages]
+            return self.validated(messages)
+        encode_one, found = self._encode, []
+        for one in messages:
+            try:
+                found.append(encode_one(one))
+            except PluginError as error:
+                shown = reprlib.repr(one)  # a message may be long
+                raise error.about(f"message {shown} for topic '{topic}'") from error
+        return self.validated(found)
+
+    def validated(self, payloads: Iterable[Any]) -> list[bytes]:
+        """Return payloads as they are; errors as `bytes_encoder` and `payloads` raise them."""
+        found = [one if type(one) is bytes else bytes_encoder(one) for one in payloads]
         limit = self.max_message_bytes
         for payload in found:
             if len(payload) > limit:
@@ -80,7 +90,7 @@ class Packer:
             # if all together are below the limit, each message is
             if message_set and len(message_set) <= self.max_message_bytes:
                 return self.compress(topic, message_set)
-        return self.pack(topic, self.payloads(messages))
+        return self.pack(topic, self.payloads(messages, topic))
 
     def compress(self, topic: str, message_set: Buffer) -> Packed:
         """Return a message set as one wrapper if its topic is to be compressed."""

@@ -156,7 +156,13 @@ class TopicPartitions:
     def _choose_of(
         self, partitions: list[TopicPartition], topic: str, key: bytes | None
     ) -> TopicPartition:
-        index = self._partitioner(key, len(partitions))
+        try:
+            index = self._partitioner(key, len(partitions))
+        except errors.PluginError as error:
+            shown = (
+                "a message without a key" if key is None else f"the message with key {key!r:.80}"
+            )
+            raise error.about(f"{shown} for topic '{topic}'") from error
         if not 0 <= index < len(partitions):
             raise errors.ConfigError(
                 f"the partitioner picks place {index} of the {len(partitions)} partitions of "

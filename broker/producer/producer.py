@@ -28,6 +28,7 @@ from broker.producer.config import ProducerConfig
 from broker.producer.delivery import Delivery, OnDelivery, reports_of
 from broker.producer.dispatcher import Dispatcher, Moved, OnWait
 from broker.producer.encoder import Encoder, bytes_encoder
+from broker.producer.named import callbacks_of, encoder_of, partitioner_of
 from broker.producer.partitioner import Partitioner, hash_partitioner
 from broker.producer.parts import Parts
 from broker.producer.settings import DEFAULTS, ProducerSettings, queueing_of, settings_of
@@ -119,8 +120,8 @@ class Producer:
         cls,
         config: ProducerConfig,
         *,
-        partitioner: Partitioner = hash_partitioner,
-        encoder: Encoder = bytes_encoder,
+        partitioner: Partitioner | None = None,
+        encoder: Encoder | None = None,
         callbacks: ProducerCallbacks | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> Self:
@@ -131,16 +132,21 @@ class Producer:
 
         Args:
             config: for instance `ProducerConfig.from_properties({"zk.connect": "localhost"})`.
-            partitioner: returns an index into a topic's partitions, sorted by broker id and index.
-            encoder: makes payloads of the messages given to `send`.
-            callbacks: see and change messages (`producer.type=async` only).
+            partitioner: returns an index into a topic's partitions, sorted by broker id and index;
+                None for that of `partitioner.class`.
+            encoder: makes payloads of the messages given to `send`; None for `serializer.class`.
+            callbacks: see and change messages (`producer.type=async` only); None for those of
+                `callback.handler` and `event.handler`.
             on_delivery: called with reports on messages; see the class.
 
         Raises:
-            ConfigError: not exactly one of `zk.connect` and `broker.list` is set, or a value is
-                malformed.
+            ConfigError: not exactly one of `zk.connect` and `broker.list` is set, a value is
+                malformed, or a plug-in cannot be loaded.
             RegistryUnreachableError: there is no response from ZooKeeper.
         """
+        partitioner = partitioner or partitioner_of(config) or hash_partitioner
+        encoder = encoder or encoder_of(config)
+        callbacks = callbacks or callbacks_of(config)
         with ExitStack() as resources:
             connect = _connector_of(config)
             cluster = _open_cluster(config, connect, resources)
@@ -231,7 +237,7 @@ class Producer:
         if parts.on_delivery is None:
             message_set, _ = parts.packer.pack_messages(topic, messages)
         else:
-            payloads = parts.packer.payloads(messages)
+            payloads = parts.packer.payloads(messages, topic)
             message_set, is_wrapped = parts.packer.pack(topic, payloads)
             on_complete = _reporter(parts.on_delivery, payloads, key, is_wrapped=is_wrapped)
         delivery = Delivery(

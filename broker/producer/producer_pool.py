@@ -46,7 +46,7 @@ class ProducerPool:
 
     def send(self, topic: str, messages: Iterable[Any], key: bytes | None) -> Delivery:
         """Queue the messages of one call, all or none."""
-        payloads = self._parts.packer.payloads(messages)
+        payloads = self._parts.packer.payloads(messages, topic)
         if self._callbacks is not None:
             return self._send_with(self._callbacks, topic, payloads, key)
         return self._queue(topic, payloads, key)
@@ -79,7 +79,7 @@ class ProducerPool:
                 "before_enqueue gives the messages of one call different topics or keys"
             )
         ((topic, key),) = targets
-        payloads = self._parts.packer.payloads(event.message for event in events)
+        payloads = self._parts.packer.validated(event.message for event in events)
         is_queued = False
         try:
             delivery = self._queue(topic, payloads, key)
@@ -104,7 +104,7 @@ class ProducerPool:
     def _route(self, event: Event) -> None:
         """Queue an event that a callback returned."""
         partition = self._parts.partitions.choose(event.topic, event.key)
-        (message,) = self._parts.packer.payloads((event.message,))
+        (message,) = self._parts.packer.validated((event.message,))
         home = partition.home
         thread = self._threads.get(home) or self._start_thread(home, is_closing=True)
         assert self._hooks is not None  # they call this

@@ -16,6 +16,7 @@ from pathlib import Path
 from broker.config import BrokerConfig, load_file
 from broker.errors import ConfigError, CoordinationError
 from broker.log.data_directory import ZOOKEEPER_NAME
+from broker.log.policies import plugged_policies
 from broker.metrics_server import served_metrics
 from broker.security.client_tls import context_of
 from broker.security.tls import load_context
@@ -152,6 +153,7 @@ def _check_files(env: Environment, config: BrokerConfig) -> None:
         env.error(text)
     if problems:
         raise CliError(ExitStatus.CONFIG, problems[-1])
+    plugged_policies(config)
     env.note("the configuration is valid")
 
 

@@ -37,6 +37,7 @@ class Pylogctl(RootGroup):
         "perf": "Measure throughput and latency.",
         "zk": "Look into ZooKeeper, change nodes, or start a server.",
         "web": "Serve a JSON API and pages over a cluster.",
+        "plugins": "List plug-ins: partitioners, encoders, decoders and others by name.",
         "context": "Name clusters, and choose the one that commands use.",
         "doctor": "Check that everything needed is in place.",
         "completion": "Print a shell completion script.",

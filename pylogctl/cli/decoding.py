@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from broker.errors import BrokerError, SchemaMismatchError, UnknownSchemaError
+from broker.errors import (
+    BrokerError,
+    PluginError,
+    SchemaMismatchError,
+    UnknownSchemaError,
+    did_you_mean,
+)
 from broker.topic import TopicPartition
 from broker.units import counted
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
@@ -24,6 +30,7 @@ from pylogctl.cli.options import DecodeChoice
 if TYPE_CHECKING:
     from broker.client.schemas import SchemaClient
     from broker.client.side import Side
+    from broker.plugins import Plugin
     from broker.schemas.payloads import Decoder
     from broker.schemas.values import RegisteredSchema
 
@@ -32,25 +39,33 @@ Decode = Callable[[str, bytes], bytes]
 _MAX_NOTES = 5
 
 
-def check_decode(choice: DecodeChoice) -> None:
+def check_decode(choice: DecodeChoice, *, takes_plugins: bool = False) -> None:
     """Raise a `UsageError` for options that no decoder is made of, before a connection is."""
     if choice.decode is None:
         if choice.reader is not None:
             raise UsageError("--reader says how --decode reads, which is not given")
     elif choice.decode != "auto":
-        raise UsageError(f"no decoder '{choice.decode}'", "valid: auto")
+        if choice.reader is not None:
+            raise UsageError("--reader says how --decode auto reads")
+        if not takes_plugins:
+            hint = "valid: auto; plug-ins decode for consume, log dump and topic sample"
+            raise UsageError(f"--decode {choice.decode} is not possible here", hint)
+        _plugin(choice.decode)
     if choice.reader not in (None, "latest") and not choice.reader.isdecimal():
         raise UsageError(f"--reader '{choice.reader}' is no id of a schema", "valid: 7, latest")
 
 
-def decoder_of(choice: DecodeChoice, side: Side, *, patience_s: float = 0.0) -> Decode:
+def decoder_of(choice: DecodeChoice, side: Side | None, *, patience_s: float = 0.0) -> Decode:
     """Return the decoder that `--decode` names, which `check_decode` has accepted.
 
     Brokers that cannot tell a schema for the moment are asked again for `patience_s`.
     """
+    if choice.decode not in (None, "auto"):
+        return _by_plugin(_plugin(choice.decode))
     from broker.schemas.payloads import Decoder, remembering, to_json
     from broker.tools.schemas import client_of
 
+    assert side is not None  # only plug-ins need none
     client = client_of(side)
     find = remembering(partial(_found, client, patience_s))
     decoders: dict[str, Decoder] = {}
@@ -81,19 +96,44 @@ def _found(client: SchemaClient, patience_s: float, schema_id: int) -> Registere
     raise AssertionError("waits have no end")
 
 
+@cache
+def _plugin(name: str) -> Plugin:
+    """Return the plug-in that `--decode` names, made once in a run."""
+    from broker.plugins import DECODER, installed, load  # late: few commands have plug-ins
+
+    if ":" not in name:
+        known = ["auto", *(one.name for one in installed(DECODER))]
+        if name not in known:
+            hints = (f"valid: {', '.join(known)}", "module:name is a plug-in")
+            raise UsageError(f"no decoder '{name}'{did_you_mean(name, known)}", *hints)
+    return load(DECODER, "--decode", name)
+
+
+def _by_plugin(plugin: Plugin) -> Decode:
+    from broker.schemas.payloads import to_json
+
+    def shown(payload: bytes) -> bytes:
+        value = plugin.target(payload)
+        if isinstance(value, str):
+            return value.encode("utf-8", "surrogateescape")
+        return value if isinstance(value, bytes) else to_json(value)
+
+    return lambda _topic, payload: bytes(plugin.call(shown, payload))
+
+
 @contextmanager
 def opened_decoding(env: Environment, choice: DecodeChoice) -> Iterator[Decoding | None]:
     """Open the cluster that has the schemas, and report after the block; None without `--decode`.
 
     The cluster is looked for when the block begins, and its brokers are asked for schemas only.
     """
-    check_decode(choice)
+    check_decode(choice, takes_plugins=True)
     if choice.decode is None:
         yield None
         return
     from pylogctl.cli.connections import open_for_requests
 
-    with open_for_requests(env) as side:
+    with nullcontext() if choice.decode != "auto" else open_for_requests(env) as side:
         decoding = Decoding(env, decoder_of(choice, side))
         yield decoding
     decoding.report()
@@ -155,7 +195,7 @@ class Decoding:
         """Return what is shown of a message; None if it is left out."""
         try:
             return self.decode(partition.topic, payload)
-        except SchemaMismatchError as error:
+        except (SchemaMismatchError, PluginError) as error:
             problem = f"{partition}: the message at {offset} cannot be decoded: {error}"
             if self.on_failure is OnCorrupt.STOP:
                 raise CliError(

@@ -314,7 +314,10 @@ ExecuteOption = Annotated[
 ]
 MessageFormatOption = Annotated[
     str | None,
-    outputs.option("-F, --format STR", "Write messages in this format; see pylogctl-formats(7)."),
+    outputs.option(
+        "-F, --format STR",
+        "Write messages in this format, or by a plug-in, @module:name; see pylogctl-formats(7).",
+    ),
 ]
 PayloadForm = Literal["utf8", "hex", "base64", "escape"]
 PayloadOption = Annotated[PayloadForm, outputs.option("--payload", "How payloads are shown.")]
@@ -324,8 +327,9 @@ class DecodeChoice(Choice):
     """How payloads that have a schema are read."""
 
     decode: str | None = outputs.option(
-        "--decode auto",
-        "Make JSON of payloads by the schema whose id they start with; brokers have the schemas.",
+        "--decode auto|NAME",
+        "Make JSON of payloads by the schema whose id they start with; brokers have the schemas. "
+        "NAME: text or JSON by a plug-in, such as module:name.",
     )
     reader: str | None = outputs.option(
         "--reader ID|latest",

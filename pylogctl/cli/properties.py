@@ -37,7 +37,15 @@ class Layer(NamedTuple):
 
 
 _NO_QUEUE = "nothing is queued, messages are sent as they come"
+_NO_HANDLER = "a command handles no events; a program does, with Producer.from_config"
 _NO_GROUP = "no group is joined"
+_HANDLERS = [
+    *("callback.handler", "callback.handler.props"),
+    *("event.handler", "event.handler.props"),
+]
+_OWN_MESSAGES = dict.fromkeys(
+    ("partitioner.class", "serializer.class"), "it makes its own messages, of all partitions"
+)
 _CLIENT_DEFAULTS = {"zk.connectiontimeout.ms": "10000"}
 
 
@@ -49,6 +57,7 @@ def _without_queues(batch: str, linger: str) -> dict[str, str]:
         "queue.time": linger,
         "batch.size": batch,
         "queue.enqueueTimeout.ms": _NO_QUEUE,
+        **dict.fromkeys(_HANDLERS, _NO_HANDLER),
         "topic.metadata.refresh.interval.ms": "partitions are asked for at the start, and when a "
         "broker is lost",
     }
@@ -64,10 +73,10 @@ PRODUCE = Use(
 )
 PERF_PRODUCE = Use(
     "producer",
-    _without_queues("--batch says how many messages go together", _NO_QUEUE),
+    _without_queues("--batch says how many messages go together", _NO_QUEUE) | _OWN_MESSAGES,
     _CLIENT_DEFAULTS,
 )
-PERF_E2E = Use("producer", _without_queues(_NO_QUEUE, _NO_QUEUE), _CLIENT_DEFAULTS)
+PERF_E2E = Use("producer", _without_queues(_NO_QUEUE, _NO_QUEUE) | _OWN_MESSAGES, _CLIENT_DEFAULTS)
 CONSUME = Use(
     "consumer",
     {

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from broker.consumer.partition_reader import PartitionReader
-from broker.errors import InvalidMessageError
+from broker.errors import InvalidMessageError, PluginError
 from broker.protocol.codec import Fault, count_delimiters, decode_delimited, scan
 from broker.protocol.message_set import Entry, iter_entries, messages_of
 from broker.topic import MessagePosition, TopicPartition
@@ -85,7 +85,12 @@ class Consumption:
         flushed.
         """
         with watched(self.env, source, has_no_start=self.plan.has_no_start) as watch:
-            status = self._run(source, watch)
+            try:
+                status = self._run(source, watch)
+            except PluginError:  # the messages before it are whole
+                self._write_out()
+                self.env.flush()
+                raise
             self._finish_all()
         left_count = self.corrupt_count + self.failed_count + self.undecoded_count
         if status is ExitStatus.OK and left_count:

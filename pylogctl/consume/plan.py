@@ -98,7 +98,7 @@ def make_request(env: Environment, topics: Sequence[str], options: ConsumeOption
 
 
 def _check_decode(options: ConsumeOptions) -> None:
-    check_decode(options.form.decoding)
+    check_decode(options.form.decoding, takes_plugins=True)
     if options.form.decoding.decode is None:
         return
     if options.form.raw:

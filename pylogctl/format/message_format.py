@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from broker.errors import did_you_mean
+from broker.errors import PluginError, did_you_mean
 from broker.json_fields import field_path, read_json, text_of, value_at
 from broker.units import format_time
 from pylogctl.cli.environment import CliError, ExitStatus, UsageError
@@ -87,14 +87,13 @@ def compile_format(
     """Return a function that writes a message in this format; no newline is added.
 
     `text` has tokens `%x`, each optionally with a modifier in braces, and escapes; or it is a
-    preset, `@name`. `for_terminal` writes control characters of a message, other than tabs and line
-    feeds, as escapes; those of the format itself are kept.
+    preset or writer, `@name`. `for_terminal` writes control characters of a message, other than
+    tabs and line feeds, as escapes; those of the format itself are kept.
     """
     if text.startswith("@"):
         if text not in presets:
-            raise UsageError(
-                f"no format '{text}'{did_you_mean(text, presets)}", f"formats: {', '.join(presets)}"
-            )
+            write = _writer(text, presets)
+            return _escaping(write) if for_terminal else write
         text = presets[text]
     parts: list[Render] = []
     position = 0
@@ -105,6 +104,30 @@ def compile_format(
         position = match.end()
     _add_literal(parts, text[position:])
     return lambda message: b"".join([part(message) for part in parts])
+
+
+def _writer(text: str, presets: Mapping[str, str]) -> Render:
+    """Return the writer that `@module:name` names, or `@NAME` by an entry point."""
+    from broker.plugins import WRITER, installed, load  # late: few commands have plug-ins
+    from broker.protocol.codec import Message
+
+    if ":" not in text:
+        known = [*presets, *(f"@{one.name}" for one in installed(WRITER))]
+        if text not in known:
+            hints = (f"formats: {', '.join(known)}", "@module:name is a plug-in")
+            raise UsageError(f"no format '{text}'{did_you_mean(text, known)}", *hints)
+    writer = load(WRITER, "--format", text[1:])
+
+    def write(received: Received) -> bytes:
+        facts = received.facts
+        topic, partition = facts.partition.topic, facts.partition
+        place = (facts.offset, facts.next_offset, facts.payload, facts.inner)
+        try:
+            return bytes(writer(Message(topic, partition, *place)))
+        except PluginError as error:
+            raise error.about(f"message at {facts.offset} of {partition}") from error
+
+    return write
 
 
 def _escaping(part: Render) -> Render:

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker.clock import Clock
-from broker.errors import SchemaMismatchError, did_you_mean
+from broker.errors import PluginError, SchemaMismatchError, did_you_mean
 from broker.partition_patterns import PartitionPattern
+from broker.producer.encoder import bytes_encoder
 from broker.producer.producer import Producer
 from broker.topic import TopicPartition
 from broker.units import format_time
@@ -61,6 +62,8 @@ class MessageSplitter:
     def __post_init__(self) -> None:
         plan = self.plan
         self._partitions: dict[PartitionPattern, TopicPartition] = {}  # that patterns have named
+        key = plan.options.target.key  # of all messages
+        self._key = None if key is None else key.encode("utf-8", "surrogateescape")
         self._steps: list[_Step] = []
         if plan.framing.shape is Shape.JSONL:
             self._steps.append(self._open_envelope)
@@ -70,6 +73,8 @@ class MessageSplitter:
             self._steps.append(self._expand_template)
         if self.encode is not None:
             self._steps.append(self._with_schema)
+        if plan.encode is not bytes_encoder:
+            self._steps.append(self._encode)
 
     def split(self, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
         """See `Splitter`."""
@@ -86,7 +91,14 @@ class MessageSplitter:
 
     def message_of(self, framed: Framed, number: int) -> UnsentMessage | None:
         """See `Splitter`."""
-        outgoing = Outgoing(framed.payload)
+        try:
+            return self._message_of(framed, number)
+        except PluginError as error:
+            text = f"message {framed.number}: {error}"
+            raise CliError(ExitStatus.FAILED, text, *error.hints, code="PLUGIN") from error
+
+    def _message_of(self, framed: Framed, number: int) -> UnsentMessage | None:
+        outgoing = Outgoing(framed.payload, self._key)
         for step in self._steps:
             outgoing = step(outgoing, framed.number, number)
         payload, limit = outgoing.payload, self.plan.limits.message_bytes
@@ -133,6 +145,9 @@ class MessageSplitter:
                 f"{_unit(self.plan.framing)} {line_number}: {error}",
                 "correct it, or --on-error skip leaves it out; schemas: pylogctl schema list",
             ) from error
+
+    def _encode(self, outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
+        return outgoing._replace(payload=self.plan.encode(outgoing.payload))
 
 
 def _unit(framing: Framing) -> str:

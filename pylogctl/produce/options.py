@@ -46,10 +46,10 @@ class TargetOptions(Choice):
     partition: str | None = selection.option(
         "-p, --partition P", "Write to this one: 0, or 2-0 (broker-partition)."
     )
-    partitioner: Literal["sticky", "random", "round-robin", "hash"] | None = selection.option(
-        "--partitioner",
-        "How partitions are chosen; sticky: one for the run, which keeps the order. Default: "
-        "sticky, hash with a key.",
+    partitioner: str | None = selection.option(
+        "--partitioner sticky|random|round-robin|hash|NAME",
+        "How partitions are chosen; sticky: one for the run, which keeps the order; NAME: a "
+        "plug-in, such as module:name. Default: sticky, hash with a key.",
     )
     key: str | None = selection.option(
         "-k, --key STR", "Key of all messages; chooses the partition, is not stored."

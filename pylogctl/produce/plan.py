@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.producer.config import ProducerConfig
+from broker.producer.encoder import Encoder, bytes_encoder
+from broker.producer.named import encoder_of, partitioner_of
+from broker.producer.partitioner import PARTITIONERS, Partitioner
 from broker.producer.settings import acks_of
 from broker.protocol.client_requests import Acks
 from broker.topic import validate_topic_name
@@ -42,13 +46,9 @@ class ProducePlan(NamedTuple):
     rate: Rate | None
     loss_rule: LossRule
     audit: AuditPlan | None
-
-    @property
-    def partitioner(self) -> str:
-        """Return the name of the partitioner."""
-        target = self.options.target
-        has_key = target.key is not None or self.key_delimiter is not None
-        return target.partitioner or ("hash" if has_key else "sticky")
+    partitioner: str  # of `PARTITIONERS`, or of a plug-in
+    choose: Partitioner
+    encode: Encoder
 
     @property
     def has_fixed_partition(self) -> bool:
@@ -56,8 +56,9 @@ class ProducePlan(NamedTuple):
         target = self.options.target
         if target.keep_partition or self.key_delimiter is not None:
             return False
-        has_choice = self.partition is not None or target.key is not None
-        return has_choice or self.partitioner == "sticky"
+        if self.partition is not None or self.partitioner == "sticky":
+            return True
+        return target.key is not None and self.partitioner == "hash"
 
     @property
     def is_plain(self) -> bool:
@@ -71,6 +72,7 @@ class ProducePlan(NamedTuple):
             and self.has_fixed_partition
             and not needs_look
             and not has_receipt
+            and self.encode is bytes_encoder
         )
 
 
@@ -85,6 +87,7 @@ def make_plan(
     _check_records(env, options)
     uses_terminal = STDIN in (files or (STDIN,)) and env.streams.stdin_is_tty
     rate = None if sending.rate is None else parse_rate(sending.rate)
+    partitioner, choose = _partitioner(options, config)
     return ProducePlan(
         topic=topic,
         files=tuple(files) or (STDIN,),
@@ -102,7 +105,23 @@ def make_plan(
             wait_s=config.delivery_timeout_ms / 1000,
         ),
         audit=_audit(options, topic),
+        partitioner=partitioner,
+        choose=choose,
+        encode=encoder_of(config),
     )
+
+
+def _partitioner(options: ProduceOptions, config: ProducerConfig) -> tuple[str, Partitioner]:
+    """Return the name of the partitioner, and a new one."""
+    target, setting = options.target, "partitioner.class"
+    if target.partitioner is not None:
+        config, setting = replace(config, partitioner=target.partitioner), "--partitioner"
+    has_key = target.key is not None or target.key_delimiter is not None
+    default = "hash" if has_key else "sticky"
+    found = partitioner_of(config, setting)
+    if found is None:
+        return default, PARTITIONERS[default]()
+    return config.partitioner, found
 
 
 def _limits(
@@ -147,7 +166,8 @@ def _check_target(options: ProduceOptions) -> str:
         raise UsageError(f"{names[0]} cannot be used with {names[1]} (each chooses the partition)")
     if names and target.partitioner is not None:
         has_key = names[0] in ("--key", "--key-delimiter")
-        if not has_key or target.partitioner != "hash":
+        others = PARTITIONERS.keys() - {"hash"}
+        if not has_key or target.partitioner in others:
             raise UsageError(
                 f"{names[0]} cannot be used with --partitioner {target.partitioner}",
                 *(["a key chooses the partition by its hash"] if has_key else []),

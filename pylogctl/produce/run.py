@@ -16,7 +16,6 @@ from broker.client.static_cluster import StaticCluster
 from broker.errors import BrokerError
 from broker.producer.config import ProducerConfig
 from broker.producer.dispatcher import Moved
-from broker.producer.partitioner import PARTITIONERS
 from broker.producer.producer import Producer
 from broker.producer.settings import ProducerSettings, settings_of
 from broker.topic import TopicPartition
@@ -379,8 +378,7 @@ def _connected(env: Environment, plan: ProducePlan) -> Iterator[Peers]:
             backoff_s=settings.backoff_s,
         )
         make_producer = partial(Producer, cluster, connect_soon, of_counts)
-        partitioner = PARTITIONERS[plan.partitioner]()
-        producer = Producer(cluster, connect_soon, settings, partitioner=partitioner)
+        producer = Producer(cluster, connect_soon, settings, partitioner=plan.choose)
         with closing(producer):
             yield Peers(cluster, connect, producer, make_producer)
 

@@ -159,7 +159,7 @@ def sample(
     """Render some messages of each partition, with payloads in this form, or decoded."""
     from broker.admin.sampling import Sampler  # late: other commands read no messages
 
-    check_decode(choice)
+    check_decode(choice, takes_plugins=True)
     show_payload = PAYLOAD_TEXTS[form]
     with open_side(env) as side, BoundaryFinder(side.cluster, side.connect) as positions:
         decoding = None if choice.decode is None else Decoding(env, decoder_of(choice, side))

@@ -821,6 +821,7 @@ NOT_RUN_COMMANDS = {
     "cluster rotate-key": "who may come in, not topics",
     "config": "the calls set_settings, unset_settings and settings",
     "context": "a file of the user",
+    "plugins": "the installation",
     "doctor": "the installation",
     "version": "the installation",
     "help": "the installation",

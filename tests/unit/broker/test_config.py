@@ -36,11 +36,12 @@ EVERY_PROPERTY = [
 TOPICS = st.from_regex(r"[a-zA-Z0-9._:-]{1,12}", fullmatch=True)
 
 
-LISTENER_TEXTS = {
+TEXTS_OF_FIELDS = {
     "listeners": ("", "A=plain://[::1]:0", "A=plain://:9093, B=plain://h.example:65535"),
     "advertised_listeners": ("", "PLAIN=h.example:9092"),
     "inter_broker_listener": ("", "PLAIN"),
     "optional_authentication": ("", "PLAIN"),
+    "retention_policy": ("delete", "archive", "module:name"),
 }
 
 
@@ -58,14 +59,19 @@ def texts(prop: Property) -> st.SearchStrategy[str]:
         case PropertyKind.TOPIC_MAP:
             maps = st.dictionaries(TOPICS, numbers, max_size=3)
             return maps.map(lambda found: ",".join(f"{t}:{n}" for t, n in found.items()))
+        case PropertyKind.TEXT_MAP:
+            named = st.dictionaries(
+                st.from_regex(r"[a-z.]{1,9}", fullmatch=True), st.just("module:name"), max_size=3
+            )
+            return named.map(lambda found: ",".join(f"{t}:{n}" for t, n in found.items()))
         case PropertyKind.OPTIONAL_PATH | PropertyKind.PATHS:
             path = st.from_regex(r"/?[a-z]{1,8}(/[a-z. ]{1,8}[a-z])?", fullmatch=True)
             count = 3 if prop.kind is PropertyKind.PATHS else 1
             return st.lists(path, min_size=1, max_size=count).map(",".join)
         case PropertyKind.TEXT if prop.field == "cleanup_times":
             return st.from_regex(r"([01][0-9]:[0-5][0-9](,2[0-3]:00)?)?", fullmatch=True)
-        case PropertyKind.TEXT if prop.field in LISTENER_TEXTS:
-            return st.sampled_from(LISTENER_TEXTS[prop.field])
+        case PropertyKind.TEXT if prop.field in TEXTS_OF_FIELDS:
+            return st.sampled_from(TEXTS_OF_FIELDS[prop.field])
         case PropertyKind.TEXT | PropertyKind.SECRET:
             return st.from_regex(r"([a-z0-9.]{1,9}(:[0-9]{1,5})?(,[a-z0-9:]+)?)?", fullmatch=True)
 
@@ -112,6 +118,7 @@ def test_default_when_looked_at_then_is_of_the_kind_of_its_property(
         PropertyKind.PATHS: tuple,
         PropertyKind.OPTIONAL_PATH: (Path, type(None)),
         PropertyKind.TOPIC_MAP: Mapping,
+        PropertyKind.TEXT_MAP: Mapping,
         PropertyKind.SECRET: Secret,
     }
 

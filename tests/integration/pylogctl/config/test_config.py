@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -451,3 +452,37 @@ def test_min_isr_when_set_while_a_cluster_runs_then_its_leader_asks_for_so_many(
     config("set", "-t", "u", "--absent", "flush.ms=1")  # waits until both have read all again
     assert config("set", "-b", "0", "max.connections=99").status == ExitStatus.OK
     assert min_isr() == {2}
+
+
+def test_policy_when_zookeeper_names_a_plugin_then_no_broker_loads_it(
+    start_broker: StartBroker,
+    zookeeper: str,
+    session: Session,
+    config: Config,
+    topic: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stranger = "policy_that_only_zookeeper_names"
+    (tmp_path / f"{stranger}.py").write_text("def agree(segment): return True\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    broker = start_broker(zookeeper=zookeeper)
+
+    for words in (
+        ("-t", topic, f"cleanup.policy={stranger}:agree"),
+        ("-t", topic, f"topic.log.cleanup.policy={stranger}:agree"),
+        ("-b", "0", f"log.cleanup.policy={stranger}:agree"),
+        ("-b", "0", f"topic.log.cleanup.policy={topic}:{stranger}:agree"),
+    ):
+        assert config("set", *words).status == ExitStatus.USAGE
+
+    written = {
+        TOPIC_NODE: {"cleanup.policy": f"{stranger}:agree"},
+        "/config/brokers/0": {"log.cleanup.policy": f"{stranger}:agree"},
+    }
+    for path, texts in written.items():
+        session.create(path, json.dumps({"version": 1, "config": texts}).encode())
+    config("set", "-b", "0", "--absent", "max.connections=99")  # the broker reads all again
+    wait_until(lambda: TOPIC_NODE in broker.status()["settings_problems"], "the problem")
+    broker.apply_retention()
+    assert stranger not in sys.modules

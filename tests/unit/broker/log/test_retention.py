@@ -41,7 +41,13 @@ def apply(
         flush_interval_messages=1,
         flush_interval_ms=1,
     )
-    return len(apply_retention(log, config, now_ms=log._clock.time_ms(), prepare=prepare))
+    removed = apply_retention(
+        log,
+        config,
+        now_ms=log._clock.time_ms(),
+        prepare=lambda partition, segment: prepare(partition, segment.path),
+    )
+    return len(removed)
 
 
 def make_segments(*sizes_and_times: tuple[int, int]) -> list[Segment]:
