@@ -45,19 +45,22 @@ class TopicConfig:
     cleanup_policy: str = "delete"
     schema_subject: str = ""
     schema_validation: str = "none"
+    has_envelopes: bool = False
 
 
 class TopicSetting(NamedTuple):
     """One setting of topics."""
 
     property: Property  # sets a field of `TopicConfig`
-    broker_field: str  # of `BrokerConfig`, applies without an override; empty for none
+    broker_field: str  # of `BrokerConfig`; applies without an override; empty for none
     map_field: str  # of `BrokerConfig`, with values by topic; empty for none
     applied: str  # when a change takes effect, as a part of a sentence
 
     def default_of(self, config: BrokerConfig) -> Any:
         """Return the value that topics without their own have on a broker."""
-        return getattr(config, self.broker_field) if self.broker_field else ""
+        if self.broker_field:
+            return getattr(config, self.broker_field)
+        return False if self.property.kind is _BOOL else ""
 
 
 MIN_ISR = "min.insync.replicas"
@@ -96,6 +99,11 @@ _VALIDATION = Property(
     "refuse messages without an id of that subject (id), or that do not decode with it (full)",
     choices=VALIDATIONS,
 )
+ENVELOPE = "envelope"
+_ENVELOPE = Property(
+    *(ENVELOPE, "has_envelopes", _BOOL),
+    "producers put time, host and sequence in front of messages",
+)
 TOPIC_SETTINGS = (
     _by_topic(
         *("segment.bytes", "segment_bytes", 5, INT64_MAX, _NEXT_APPEND),
@@ -120,6 +128,7 @@ TOPIC_SETTINGS = (
     TopicSetting(_POLICY, "retention_policy", "topic_retention_policy", _NEXT_RETENTION),
     TopicSetting(_SUBJECT, "", "", _NEXT_APPEND),
     TopicSetting(_VALIDATION, "schema_validation", "", _NEXT_APPEND),
+    TopicSetting(_ENVELOPE, "", "", "by producers that start later"),
 )
 
 TopicOverrides = Mapping[str, object]  # by field of `TopicConfig`

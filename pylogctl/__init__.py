@@ -111,6 +111,7 @@ if TYPE_CHECKING:
     from broker.protocol.client_requests import PayloadFilter as PayloadFilter
     from broker.protocol.codec import Message as Message
     from broker.protocol.compression import Codec as Codec
+    from broker.protocol.envelope import Envelope as Envelope
     from broker.schemas.payloads import Decoder as Decoder
     from broker.schemas.values import Compatibility as Compatibility
     from broker.schemas.values import RegisteredSchema as RegisteredSchema
@@ -155,6 +156,7 @@ else:
         "broker.api.values": "Batch Receipt",
         "broker.protocol.codec": "Message",
         "broker.protocol.compression": "Codec",
+        "broker.protocol.envelope": "Envelope",
         "broker.protocol.client_requests": "Acks PayloadFilter",
         "broker.schemas.payloads": "Decoder",
         "broker.schemas.values": "Compatibility RegisteredSchema SchemaType",

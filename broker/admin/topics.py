@@ -25,7 +25,7 @@ from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import naming_partition
 from broker.ids import NO_LEADER
-from broker.protocol.codec import Message, scan
+from broker.protocol.codec import Message, make_message, scan
 from broker.protocol.extension_requests import StatusParts, StatusRequest
 from broker.protocol.layouts import DATA
 from broker.protocol.message_set import slice_messages
@@ -647,7 +647,7 @@ def sample_of(
     """Return up to `count` messages of each range, evenly spaced or chosen by `random`."""
     with BoundaryFinder(side.cluster, side.connect) as positions:
         return [
-            Message(
+            make_message(
                 one.topic, one, found.offset, found.next_offset, bytes(found.payload), found.inner
             )
             for one, wanted in ranges.items()

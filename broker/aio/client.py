@@ -235,6 +235,7 @@ class AsyncClient(AsyncCalls, AsyncClosedAtEnd):
         buffer_bytes: int = BUFFER_BYTES,
         partitioner: Partitioner = hash_partitioner,
         on_delivery: Callable[[AsyncDelivery], object] | None = None,
+        envelope: bool | None = False,
     ) -> AsyncProducer:
         """Return a producer, which queues messages and sends them in batches.
 
@@ -247,10 +248,14 @@ class AsyncClient(AsyncCalls, AsyncClosedAtEnd):
             buffer_bytes: payload bytes that may be queued for one broker before `send` waits.
             partitioner: chooses partitions of messages without one.
             on_delivery: called with each delivery once it is done, in the event loop.
+            envelope: whether time, host and sequence are put in front of each message, which fill
+                its `timestamp` and `headers` when it is read. None: for topics with the setting
+                `envelope=true`, for which a broker is asked once for each topic.
         """
         self._check()
         client = self._access.client
-        parts = parts_of(client, acks, codec, linger, batch_bytes, buffer_bytes, partitioner)
+        given = acks, codec, linger, batch_bytes, buffer_bytes, partitioner
+        parts = parts_of(client, *given, envelope=envelope)
         producer = AsyncProducer(parts, self._access, on_delivery, self)
         self._producers.add(producer)
         return producer

@@ -21,7 +21,7 @@ from broker.api.group import Group, OnChange
 from broker.api.values import UNSET, Timeout
 from broker.consumer.committer import AssignedPartition
 from broker.errors import ConsumerTimeoutError
-from broker.protocol.codec import Message
+from broker.protocol.codec import Message, make_message
 from broker.topic import MessagePosition, TopicPartition
 
 TURN_S = 0.1
@@ -184,9 +184,10 @@ def _given_out(
         place = inner
         if next_offset == offset or inner:
             inner = assigned.next_inner = inner + 1 if next_offset == offset else 0
-        if is_wanted is None or is_wanted(value):
+        message = make_message(topic, partition, offset, next_offset, value, place)
+        if is_wanted is None or is_wanted(message.value):
             uncommitted[partition] = assigned
-            yield Message(topic, partition, offset, next_offset, value, place)
+            yield message
         if inner:
             assigned.finish_inner(MessagePosition(offset, inner))
         else:

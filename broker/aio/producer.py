@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from threading import get_ident
 from typing import Any
 
@@ -285,6 +286,10 @@ class AsyncProducer(ProducerCore, AsyncClosedAtEnd):
             self._seconds(timeout)  # it is a number
         key_bytes = values.key_of(key)
         try:
+            if (stamper := self._parts.stamper) is not None:
+                if not stamper.knows(values.topic_of(topic)):
+                    await self._in_thread(partial(stamper.stamp, topic, []))  # it asks a broker
+                payloads = stamper.stamp(topic, payloads)
             payloads = self._parts.packer.payloads(payloads)
             count = len(payloads)
             self._in_turn_count += count

@@ -284,6 +284,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, S
         buffer_bytes: int = BUFFER_BYTES,
         partitioner: Partitioner = hash_partitioner,
         on_delivery: Callable[[Delivery], object] | None = None,
+        envelope: bool | None = False,
     ) -> Producer:
         """Return a producer, which queues messages and sends them in batches.
 
@@ -296,9 +297,13 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, S
             buffer_bytes: payload bytes that may be queued for one broker before `send` waits.
             partitioner: chooses partitions of messages without one.
             on_delivery: called with each delivery once it is done, by threads of the producer.
+            envelope: whether time, host and sequence are put in front of each message, which fill
+                its `timestamp` and `headers` when it is read. None: for topics with the setting
+                `envelope=true`, for which a broker is asked once for each topic.
         """
         self._raise_if_closed()
-        parts = parts_of(self, acks, codec, linger, batch_bytes, buffer_bytes, partitioner)
+        given = acks, codec, linger, batch_bytes, buffer_bytes, partitioner
+        parts = parts_of(self, *given, envelope=envelope)
         return self._keep(Producer(parts, on_delivery, self._forget))
 
     def schema_producer(

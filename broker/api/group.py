@@ -36,7 +36,7 @@ from broker.patterns import Pattern
 from broker.positions import Absolute, Mark, Position
 from broker.producer import unclosed
 from broker.protocol.client_requests import PayloadFilter
-from broker.protocol.codec import Message, decode_messages
+from broker.protocol.codec import Message, decode_messages, make_message
 from broker.topic import TopicPartition
 from broker.zk.registry import Registry
 
@@ -246,7 +246,7 @@ class Group(Iterator[Message], SelfClosing):
             if is_manual and (assigned := self._stream.current) is not None:
                 self._uncommitted[assigned.partition] = assigned
             inner = message.inner if isinstance(message, InnerMessage) else 0
-            yield Message(*message, inner)
+            yield make_message(*message, inner)
 
     def _committed_first(self) -> Iterator[Message]:
         while True:
@@ -275,12 +275,12 @@ class Group(Iterator[Message], SelfClosing):
     ) -> Iterator[Message]:
         partition, is_wanted, inner = assigned.partition, self._is_wanted, assigned.next_inner
         for offset, next_offset, value in messages:
-            message = Message(partition.topic, partition, offset, next_offset, value, inner)
+            message = make_message(partition.topic, partition, offset, next_offset, value, inner)
             if next_offset == offset or inner:
                 inner = assigned.next_inner = inner + 1 if next_offset == offset else 0
             if not self._stream.hand_out(assigned, position_after(message)):
                 return
-            if is_wanted is None or is_wanted(value):
+            if is_wanted is None or is_wanted(message.value):
                 yield message
 
     def _take(

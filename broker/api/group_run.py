@@ -16,7 +16,7 @@ from typing import NamedTuple
 from broker.api.values import number_of
 from broker.consumer.committer import AheadCommits, AssignedPartition
 from broker.consumer.offset_store import position_after
-from broker.protocol.codec import Message
+from broker.protocol.codec import Message, make_message
 from broker.threads import LoopThread
 from broker.tools import retry
 from broker.topic import MessagePosition, share_of
@@ -68,8 +68,8 @@ def retrying(
     wait_ms = round(1000 * policy.backoff)
 
     def attempt(kept: retry.RetryMessage) -> None:
-        partition, offset, next_offset, inner, payload = kept
-        handler(Message(partition.topic, partition, offset, next_offset, payload, inner))
+        partition, offset, next_offset, inner, stored = kept
+        handler(make_message(partition.topic, partition, offset, next_offset, stored, inner))
 
     with retry.RetryStore(Path(policy.directory)) as store:
         handling = retry.RetryingHandler(
@@ -82,7 +82,8 @@ def retrying(
 
         def handle(one: Message) -> None:
             place = one.partition, one.offset, one.next_offset, one.inner
-            handling.handle(retry.RetryMessage(*place, one.value))
+            stored = one.value if one.envelope is None else one.envelope.wrap(one.value)
+            handling.handle(retry.RetryMessage(*place, stored))
 
         yield handle, handling.retry_due
 

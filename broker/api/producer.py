@@ -24,6 +24,7 @@ from broker.api.values import (
     Value,
     payloads_of,
 )
+from broker.client.cluster import Cluster, Connect
 from broker.errors import ArgumentError, BrokerError
 from broker.producer import unclosed
 from broker.producer.delivery import Delivery as FloorDelivery
@@ -32,6 +33,7 @@ from broker.producer.partitioner import Partitioner, hash_partitioner
 from broker.producer.parts import Parts
 from broker.producer.producer_pool import ProducerPool, refuse_senders
 from broker.producer.settings import BatchRules, ProducerSettings, QueueRules
+from broker.producer.stamper import Stamper, has_envelopes
 from broker.protocol.compression import Codec
 from broker.topic import TopicPartition
 
@@ -135,6 +137,8 @@ def parts_of(
     batch_bytes: int = BATCH_BYTES,
     buffer_bytes: int = BUFFER_BYTES,
     partitioner: Partitioner = hash_partitioner,
+    *,
+    envelope: bool | None = False,
 ) -> Parts:
     """Return what a producer of a client sends with; raise if an argument is not valid."""
     values.number_of("linger", linger, 0)
@@ -165,7 +169,23 @@ def parts_of(
         settings=settings,
         partitioner=partitioner,
         ledger=client._counts.producers,
+        stamper=_stamper(client._cluster, client._connect, envelope),
     )
+
+
+def _stamper(cluster: Cluster, connect: Connect, envelope: bool | None) -> Stamper | None:
+    """Return what puts envelopes in front of messages; by the topics' settings for None."""
+    if envelope is not None:
+        return Stamper() if envelope else None
+
+    def is_wanted(topic: str) -> bool:
+        try:
+            return has_envelopes(cluster, connect, topic)
+        except BrokerError as error:
+            logger.warning("messages to '%s' get no envelope; its setting: %s", topic, error)
+            return False
+
+    return Stamper(is_wanted)
 
 
 def codec_of(name: object) -> Codec:
@@ -339,6 +359,8 @@ class Producer(ProducerCore, ClosedAtEnd):
                     if is_final or self._pool.is_own_thread():
                         raise
                     target = repeated(lambda: self._target(topic, key_bytes, partition), retries)
+                if self._parts.stamper is not None:
+                    payloads = self._parts.stamper.stamp(topic, payloads)
                 payloads = self._parts.packer.payloads(payloads)
                 inner = QueuedDelivery(
                     target,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 from broker import deadlines
@@ -37,6 +37,7 @@ from broker.consumer.stream import ConsumerStream
 from broker.errors import BrokerError, ConfigError
 from broker.positions import Mark
 from broker.protocol.client_requests import PayloadFilter
+from broker.protocol.envelope import open_envelope
 from broker.protocol.responses import BrokerAddress
 from broker.threads import start_once
 from broker.topic import MessagePosition, TopicPartition
@@ -107,7 +108,10 @@ class ConsumerConnector:
         self._commits_on_revoke = config.auto_commit or commits_ahead
         self._commits_at_intervals = config.auto_commit and not commits_ahead
         self._filter = payload_filter
-        self._is_wanted = None if payload_filter is None else payload_filter.compile()
+        self._is_wanted: Callable[[bytes], bool] | None = None
+        if payload_filter is not None:
+            matches = payload_filter.compile()
+            self._is_wanted = lambda stored: matches(open_envelope(stored)[1])
         self._start_of = start_of or _RESETS[config.offset_reset]
         self._connect = connect or self._default_connect
         self._owns_registry = registry is None

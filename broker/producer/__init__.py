@@ -29,6 +29,8 @@ sender_thread.py      a thread that sends the messages for one home's partitions
                       report
 settings.py           how a producer sends, encodes and queues: one value, which its parts hand
                       on as it is
+stamper.py            puts envelopes in front of a producer's messages: time, host, and a
+                      sequence for each topic
 unclosed.py           the end of clients, producers and groups that a program drops, or leaves
                       open when it ends
 written_ends.py       the ends of sets that brokers have acknowledged as written and not as

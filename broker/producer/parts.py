@@ -10,6 +10,7 @@ from broker.producer.delivery import Failures, OnDelivery
 from broker.producer.encoder import Encoder, Packer, bytes_encoder
 from broker.producer.partitioner import Partitioner, TopicPartitions, hash_partitioner
 from broker.producer.settings import DEFAULTS, ProducerSettings
+from broker.producer.stamper import Stamper
 
 
 @dataclass(eq=False, kw_only=True)
@@ -17,7 +18,7 @@ class Parts:
     """What all that sends the messages of one producer uses; it does not know the producer.
 
     `ledger` is where each thread that sends opens its counts; `failures` counts what the program
-    has not read.
+    has not read; `stamper` puts envelopes in front of payloads before they are queued.
     """
 
     cluster: Cluster
@@ -28,6 +29,7 @@ class Parts:
     on_delivery: OnDelivery | None = None
     ledger: Ledger[ProducerCounts] = field(default_factory=lambda: Ledger(ProducerCounts))
     failures: Failures = field(default_factory=Failures)
+    stamper: Stamper | None = None
     partitions: TopicPartitions = field(init=False)
     packer: Packer = field(init=False)
 

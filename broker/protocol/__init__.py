@@ -15,6 +15,8 @@ Nothing here knows a socket, a file, a thread, a clock or a logger.
     codec.py               the codec: every loop over the messages or requests of a buffer is one of
                            these functions
     compression.py         compression codecs of wrapper messages, in 0.7's containers
+    envelope.py            the envelope: when, where and as which message a producer made a
+                           payload, in front of it
     extension_requests.py  our own requests by type and version, and those of an operator (field
                            tables: REQUESTS.md)
     fetch_sessions.py      fetch sessions: a reader names to a broker only what has changed since

@@ -13,6 +13,7 @@ from broker.protocol.message import (
     SingleAppends,
 )
 from broker.protocol.primitives import Buffer
+from broker.protocol.read_message import MakeMessage
 from broker.protocol.read_message import Message as Message
 from broker.topic import TopicPartition
 
@@ -34,7 +35,13 @@ def single_appends(buffer: Buffer, bounds: list[int], first: int, /) -> SingleAp
 def publish_responses(template: bytes, ids: bytes, sizes: bytes, base_offset: int, /) -> bytes: ...
 def decode(buffer: Buffer, base_offset: int, open_: Opener, /) -> Decoded: ...
 def decode_messages(
-    buffer: Buffer, base_offset: int, topic: str, partition: TopicPartition, open_: Opener, /
+    buffer: Buffer,
+    base_offset: int,
+    topic: str,
+    partition: TopicPartition,
+    open_: Opener,
+    make: MakeMessage,
+    /,
 ) -> tuple[list[Message], int, Fault]: ...
 def payloads(buffer: Buffer, open_: Opener, /) -> tuple[list[bytes], int, Fault]: ...
 def decode_delimited(

@@ -14,12 +14,13 @@ from broker.protocol import _codec, message
 from broker.protocol.message import Fault
 from broker.protocol.primitives import Buffer
 from broker.protocol.read_message import Message as Message
-from broker.protocol.read_message import adopt
+from broker.protocol.read_message import adopt, maker
 from broker.topic import TopicPartition
 
 if not TYPE_CHECKING:
     Message = _codec.Message
     adopt(Message)
+make_message = maker(Message)
 
 boundaries, find_entry = _codec.boundaries, _codec.find_entry
 scan, encode = _codec.scan, _codec.encode
@@ -48,7 +49,7 @@ def decode_messages(
     buffer: Buffer, base_offset: int, topic: str, partition: TopicPartition
 ) -> tuple[list[Message], int, Fault]:
     """Return what `decode` does, as messages of a partition."""
-    return _codec.decode_messages(buffer, base_offset, topic, partition, _open)
+    return _codec.decode_messages(buffer, base_offset, topic, partition, _open, make_message)
 
 
 def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> message.DecodedText:

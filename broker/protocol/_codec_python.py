@@ -25,6 +25,7 @@ from broker.protocol import message
 from broker.protocol.message import LENGTH_BYTES, Columns, CrcCheck, Fault, codec_at, entry_end
 from broker.protocol.primitives import INT16, INT32, INT64, Buffer
 from broker.protocol.read_message import Message as Message
+from broker.protocol.read_message import make_message as make_message
 from broker.protocol.read_message import make_messages
 from broker.topic import TopicPartition
 

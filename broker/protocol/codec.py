@@ -25,7 +25,7 @@ from broker.protocol.message import SingleAppends as SingleAppends
 VARIABLE = "PYLOGCTL_CODEC"
 """The environment variable that forces an engine: `python` or `compiled`."""
 # the compiled engine must have the same number: an older build may be in this folder
-_INTERFACE = 6
+_INTERFACE = 7
 
 
 def _is_compiled() -> bool:
@@ -68,6 +68,7 @@ boundaries, find_entry, scan = engine.boundaries, engine.find_entry, engine.scan
 encode, encode_delimited = engine.encode, engine.encode_delimited
 decode, decode_delimited = engine.decode, engine.decode_delimited
 decode_columns, decode_messages = engine.decode_columns, engine.decode_messages
+make_message = engine.make_message
 unfold, count_unfolded = engine.unfold, engine.count_unfolded
 single_appends, publish_responses = engine.single_appends, engine.publish_responses
 count_delimiters = engine.count_delimiters

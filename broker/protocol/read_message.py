@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Final, final
 
+from broker.protocol.envelope import MAGIC, Envelope, open_envelope
 from broker.topic import TopicPartition
 
 
@@ -19,9 +20,12 @@ class Message:
         topic, partition: where it is.
         offset, next_offset: of this message and of the one after it. The messages of a compressed
             set share its offset, which all but the last have as their next offset too.
-        value: the bytes that were sent.
+        value: the bytes that were sent, without the envelope.
         inner: the place in a compressed set, from 0; 0 for others.
-        key, timestamp, headers: the log format of Kafka 0.7 stores none.
+        envelope: time, host, producer and sequence, if the producer writes them in front of its
+            messages (`envelope=True`); else None.
+        timestamp, headers: those of the envelope; the log format of Kafka 0.7 stores none.
+        key: the log format stores none.
     """
 
     # The compiled codec has a class of the same face, which `adopt` completes; `json` and `text`
@@ -33,10 +37,19 @@ class Message:
     next_offset: Final[int]
     value: Final[bytes]
     inner: Final[int] = 0
+    envelope: Final[Envelope | None] = None
 
     key: ClassVar[bytes | None] = None
-    timestamp: ClassVar[datetime | None] = None
-    headers: ClassVar[tuple[tuple[str, bytes], ...]] = ()
+
+    @property
+    def timestamp(self) -> datetime | None:
+        """Return when the producer made the message; None without an envelope."""
+        return None if self.envelope is None else self.envelope.time
+
+    @property
+    def headers(self) -> tuple[tuple[str, bytes], ...]:
+        """Return host, producer and sequence of the envelope; none without one."""
+        return () if self.envelope is None else self.envelope.headers
 
     def __repr__(self) -> str:
         shown = self.value if len(self.value) <= 40 else self.value[:40] + b".."
@@ -55,25 +68,56 @@ class Message:
 
 def adopt(compiled: type) -> None:
     """Give the class of the compiled codec what is written in Python here."""
-    for name in ("__doc__", "__match_args__", "__repr__", "__eq__", "__hash__", "text", "json"):
+    for name in (
+        *("__doc__", "__match_args__", "__repr__", "__eq__", "__hash__", "text", "json"),
+        *("key", "timestamp", "headers"),
+    ):
         setattr(compiled, name, Message.__dict__[name])
-    for name in ("key", "timestamp", "headers"):
-        setattr(compiled, name, getattr(Message, name))
+
+
+MakeMessage = Callable[[str, TopicPartition, int, int, bytes, int], Message]
+
+
+def maker(kind: type[Message]) -> MakeMessage:
+    """Return a function that makes messages of a class, and opens their envelopes."""
+
+    def make(
+        topic: str,
+        partition: TopicPartition,
+        offset: int,
+        next_offset: int,
+        stored: bytes,
+        inner: int = 0,
+    ) -> Message:
+        if not stored.startswith(MAGIC):
+            return kind(topic, partition, offset, next_offset, stored, inner)
+        envelope, value = open_envelope(stored)
+        return kind(topic, partition, offset, next_offset, value, inner, envelope)
+
+    return make
+
+
+make_message = maker(Message)
 
 
 def make_messages(
     topic: str, partition: TopicPartition, found: Sequence[tuple[int, int, bytes]]
 ) -> list[Message]:
-    """Return messages, of the offset, next offset and payload of each."""
-    new, inner, messages = Message.__new__, 0, []
+    """Return messages, of the offset, next offset and stored bytes of each."""
+    new, inner, messages, magic = Message.__new__, 0, [], MAGIC
     for offset, next_offset, value in found:
-        message: Any = new(Message)  # without `__init__`, which takes twice as long
-        message.topic = topic
-        message.partition = partition
-        message.offset = offset
-        message.next_offset = next_offset
-        message.value = value
-        message.inner = inner
+        message: Any
+        if value.startswith(magic):
+            message = make_message(topic, partition, offset, next_offset, value, inner)
+        else:
+            message = new(Message)  # without `__init__`, which takes twice as long
+            message.topic = topic
+            message.partition = partition
+            message.offset = offset
+            message.next_offset = next_offset
+            message.value = value
+            message.inner = inner
+            message.envelope = None
         inner = inner + 1 if next_offset == offset else 0
         messages.append(message)
     return messages

@@ -13,7 +13,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
 from broker.spark.extraction import any_time, json_fields, text_of
-from broker.tools.audit import VERSION, AuditWindow, Count
+from broker.tools.audit import ENVELOPE_TIME, VERSION, AuditWindow, Count
 
 _EVENT = (
     "v INT, id STRING, seq BIGINT, tier STRING, topic STRING, start_ms BIGINT, end_ms BIGINT, "
@@ -77,7 +77,8 @@ def count_messages(
         messages: rows of topics or of a load: `topic`, `partition`, `offset`, `inner_index` and
             `value`. Those of topics without a window, or before the first one, are left out.
         windows: the reported ones.
-        time_field: field of JSON payloads with their time; without one each topic has one window.
+        time_field: field of JSON payloads with their time, or `envelope` for that of the column
+            `envelope`; without one each topic has one window.
     """
     first = {one.topic: one for one in sorted(windows, reverse=True)}
     rows = [(one.topic, one.start_ms, one.end_ms - one.start_ms) for one in first.values()]
@@ -109,7 +110,9 @@ def _start(time_field: str | None) -> Column:
     """Return the start of the window of a message; null for one without a time."""
     if time_field is None:
         return fn.col("first_ms")
-    time_ms = fn.unix_millis(
-        any_time(json_fields(text_of(fn.col("value")), {"time": time_field})["time"])
-    )
+    if time_field == ENVELOPE_TIME:
+        time = fn.col("envelope.timestamp")
+    else:
+        time = any_time(json_fields(text_of(fn.col("value")), {"time": time_field})["time"])
+    time_ms = fn.unix_millis(time)
     return time_ms - fn.pmod(time_ms, fn.col("length_ms"))

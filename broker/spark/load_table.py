@@ -37,6 +37,7 @@ from broker.spark.loading.plan import LoadPlan, plan_next
 from broker.spark.loading.task import LoadParameters, RangeRows, RowSettings
 from broker.spark.options import ReadOptions
 from broker.spark.reading.ranges import ByteRange, Reached, ReadTask
+from broker.spark.schema import TYPES
 
 _VERSION = 1
 _PARTITIONED_BY = "topic, date"
@@ -195,6 +196,8 @@ def _schema_of(request: TableLoadRequest) -> StructType:
     schema = StructType()
     for name, kind in _COLUMNS.items():
         schema.add(name, kind)
+    if request.opens_envelopes:
+        schema.add("envelope", TYPES["envelope"])
     if request.schemas is not None or request.decodes:
         schema.add("schema_id", "integer")
     return schema.add("value", _value_type(request))

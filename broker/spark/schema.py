@@ -6,8 +6,10 @@
     | offset      | bigint | start of the message; messages in one wrapper share it                |
     | next_offset | bigint | start of the next message or wrapper                                  |
     | inner_index | int    | index of the message in its wrapper, else 0                           |
-    | value       | binary | the payload                                                           |
-    | crc         | bigint | CRC-32 of the payload; the stored one if it is not compressed         |
+    | value       | binary | the payload, without its envelope                                     |
+    | crc         | bigint | CRC-32 of the payload and its envelope, as stored if not compressed   |
+    | envelope    | struct | what the producer wrote in front of it: timestamp, host, producer     |
+    |             |        | (eight hexadecimal digits) and sequence; null if there is none        |
 
 With `crc=mark` there is also `crc_ok`, a boolean. Topic, partition, offset and inner_index together
 are unique. Messages of Kafka 0.7 have no key, timestamp or headers, so there are no such columns.
@@ -34,6 +36,11 @@ TYPES: dict[str, types.DataType] = {
     "inner_index": types.IntegerType(),
     "value": types.BinaryType(),
     "crc": types.LongType(),
+    "envelope": types.StructType()
+    .add("timestamp", types.TimestampType())
+    .add("host", types.StringType())
+    .add("producer", types.StringType())
+    .add("sequence", types.LongType()),
     "crc_ok": types.BooleanType(),
 }
 COLUMNS = tuple(TYPES)[:-1]
@@ -48,7 +55,8 @@ def kafka_column_hint(name: str) -> str:
     if name.lower() not in _OF_KAFKA:
         return ""
     return (
-        "messages of Kafka 0.7 have no key, timestamp or headers: take such fields from the value"
+        "messages of Kafka 0.7 have no key, timestamp or headers: take such fields from the value, "
+        "or from the envelope"
     )
 
 
@@ -61,11 +69,10 @@ def missing_column(name: str, valid: Iterable[str]) -> str:
 
 
 def full_schema(crc: Crc) -> types.StructType:
-    """Return the schema of a read of all columns; only damaged messages lack values."""
+    """Return the schema of a read; damage and messages without an envelope lack values."""
+    names, nullable = COLUMNS, frozenset({"envelope"})  # Spark checks no others for nulls
     if crc is Crc.MARK:
-        names, nullable = (*COLUMNS, "crc_ok"), _NULL_IF_DAMAGED
-    else:
-        names, nullable = COLUMNS, frozenset()  # Spark then checks no value for being null
+        names, nullable = (*COLUMNS, "crc_ok"), nullable | _NULL_IF_DAMAGED
     return types.StructType(
         [types.StructField(name, TYPES[name], name in nullable) for name in names]
     )
@@ -88,9 +95,11 @@ def arrow_schema(schema: types.StructType) -> pa.Schema:
     """Return the Arrow schema of the batches that Spark expects for these columns."""
     import pyarrow as pa
 
+    from broker.spark.reading.task_reader import ENVELOPE_TYPE  # late, as PyArrow
+
     kinds: dict[types.DataType, pa.DataType] = {
         types.StringType(): pa.string(), types.LongType(): pa.int64(),
         types.IntegerType(): pa.int32(), types.BinaryType(): pa.binary(),
-        types.BooleanType(): pa.bool_(),
+        types.BooleanType(): pa.bool_(), TYPES["envelope"]: ENVELOPE_TYPE,
     }  # fmt: skip
     return pa.schema([pa.field(one.name, kinds[one.dataType], one.nullable) for one in schema])

@@ -38,10 +38,13 @@ from broker.clock import Clock, SystemClock
 from broker.errors import InvalidMessageError
 from broker.json_fields import field_path, read_json, value_at
 from broker.producer.producer import Delivery
+from broker.protocol.envelope import open_envelope
 from broker.protocol.primitives import Buffer
 from broker.times import epoch_ms, moment_of
 
 VERSION = 1
+ENVELOPE_TIME = "envelope"
+"""In the place of a field: the time that the envelope of a message has."""
 DEFAULT_WINDOW_MS = 600_000
 _SEND_COUNT = 1000
 """Events in one message set; counts by the messages' own time can have any number of windows."""
@@ -351,18 +354,26 @@ def json_time(path: str) -> TimeOf:
 
     Args:
         path: names of nested fields, separated by dots, such as `.meta.ts`; for what the field may
-            hold see `parse_moment` of `broker.times`.
+            hold see `parse_moment` of `broker.times`. `envelope`: the time of the envelope.
 
     Returns:
         The function; it returns None for a message without such a field, or without a time there.
     """
+    if path == ENVELOPE_TIME:
+        return _envelope_time
     names = field_path(path)
 
-    def time_of(payload: Buffer) -> int | None:
+    def time_of(stored: Buffer) -> int | None:
+        _, payload = open_envelope(bytes(stored))
         moment = moment_of(value_at(read_json(payload), names))
         return None if moment is None else epoch_ms(moment)
 
     return time_of
+
+
+def _envelope_time(stored: Buffer) -> int | None:
+    envelope, _ = open_envelope(bytes(stored))
+    return None if envelope is None else envelope.time_us // 1000
 
 
 class AuditWindow(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pylogctl.audit.options import CountOptions, Judging
 from pylogctl.cli import options as shared
-from pylogctl.cli.declarations import selection
+from pylogctl.cli.declarations import argument, limits, outputs, selection
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 
 app = shared.App()
@@ -36,8 +36,8 @@ def check(
     ),
     time_field: str | None = selection.option(
         "--time-field PATH",
-        "With --count: field of JSON messages that has their time, such as .meta.ts. Default: "
-        "compare totals.",
+        "With --count: field of JSON messages that has their time, such as .meta.ts; envelope: "
+        "the time in their envelopes. Default: compare totals.",
     ),
     comparison: Judging,
 ) -> None:
@@ -55,3 +55,31 @@ def check(
     if time_field is not None and not count:
         raise UsageError("--time-field says how --count finds windows, which is not given")
     check_counts(env, options, comparison, counts_log=count, time_field=time_field)
+
+
+@app.command(
+    shared.OUTPUT + shared.CONNECTION + shared.PROGRESS, exits=(*_READS, ExitStatus.THRESHOLD)
+)
+def gaps(
+    env: Environment,
+    *,
+    topics: list[str] = argument("TOPIC...", "Topics to read.", default=...),
+    offset: list[str] | None = shared.offset_option(
+        "Messages to read, START or START:END. Default: start:end."
+    ),
+    fail_above: int | None = limits.option(
+        "--fail-above N", "Status 12 if more messages than this are missing or repeated.", min=0
+    ),
+    shows_all: bool = outputs.flag("--all", "Show producers without gaps and repeats, too."),
+) -> None:
+    """Find messages that are missing or repeated, by the sequences in their envelopes.
+
+    Each producer numbers its messages to a topic; those that were never sent, and messages on their
+    way, are missing as well.
+
+    $ pylogctl audit gaps orders --fail-above 0
+    $ pylogctl audit gaps orders web -o @-1d --all
+    """
+    from pylogctl.audit.gaps import find_gaps
+
+    find_gaps(env, topics, offset or (), fail_above=fail_above, shows_all=shows_all)

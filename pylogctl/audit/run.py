@@ -164,7 +164,7 @@ def _open_counts(
         partitions = find_partitions(side.cluster, [audit_topic])
         ranges = resolve_ranges(env, side, partitions, span)
         with progress(env, "read counts", total_bytes(ranges)) as meter:
-            for partition, offset_, payload in _messages(side, ranges, meter.advance):
+            for partition, offset_, payload in stored_messages(side, ranges, meter.advance):
                 try:
                     events.append(audit.AuditEvent.decode(payload))
                 except InvalidMessageError as error:
@@ -231,7 +231,7 @@ def _count_log(
     first = {one.topic: one for one in sorted(windows, reverse=True)}
     counts: dict[audit.AuditWindow, audit.Count] = {}
     timeless_count = 0
-    for partition, _, payload in _messages(side, ranges, advance):
+    for partition, _, payload in stored_messages(side, ranges, advance):
         window = first[partition.topic]
         if time_of is not None:
             time_ms = time_of(payload)
@@ -247,10 +247,10 @@ def _count_log(
     return counts, timeless_count
 
 
-def _messages(
+def stored_messages(
     side: Side, ranges: _Ranges, advance: _Advance
 ) -> Iterator[tuple[TopicPartition, int, bytes]]:
-    """Yield partition, offset and payload of every message in the ranges."""
+    """Yield partition, offset and stored bytes of every message in the ranges."""
     for reader in read_chunks(side, ranges, advance):
         for offset, _, payload in reader.take_messages():
             yield reader.partition, offset, payload

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import InvalidMessageError, PluginError
-from broker.protocol.codec import Fault, count_delimiters, decode_delimited, scan
+from broker.protocol.codec import (
+    DecodedText,
+    Fault,
+    count_delimiters,
+    decode,
+    decode_delimited,
+    scan,
+)
+from broker.protocol.envelope import MAGIC, open_envelope
 from broker.protocol.message_set import Entry, iter_entries, messages_of
 from broker.topic import MessagePosition, TopicPartition
 from pylogctl.cli.decoding import Decoding
@@ -187,6 +195,8 @@ class Consumption:
         wanted = plan.chosen.max_messages
         limit = -1 if wanted is None else wanted - self.message_count
         found = decode_delimited(data, plan.delimiter, limit)
+        if not plan.form.raw and MAGIC in found.text:
+            found = _without_envelopes(data, plan.delimiter, limit)
         if plan.delimiter and count_delimiters(found.text, plan.delimiter) != found.message_count:
             self._warn_of_first_delimiter(data[: found.valid_bytes], reader.offset, plan.delimiter)
         self._write_text(found.text, plan.delimiter)
@@ -352,6 +362,16 @@ class Consumption:
         if not self._has_warned:
             self._has_warned = True
             self.env.warn(f"{problem}; use -L, --base64 or --jsonl")
+
+
+def _without_envelopes(data: memoryview, delimiter: bytes, limit: int) -> DecodedText:
+    """Return what `decode_delimited` does, without the envelopes of messages."""
+    found = decode_delimited(data, b"", limit)
+    messages, _, _ = decode(data, 0)
+    text = delimiter.join(
+        [*(open_envelope(one[2])[1] for one in messages[: found.message_count]), b""]
+    )
+    return found._replace(text=text)
 
 
 def _is_before(message: MessageFacts, end: MessagePosition | None) -> bool:

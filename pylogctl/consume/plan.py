@@ -165,7 +165,11 @@ def _rendering(env: Environment, form: Form) -> tuple[Render, bytes | None]:
     # With escapes no payload contains a line feed, so there is no delimiter to search for.
     is_text = framing.shape in (Shape.DELIMITED, Shape.WHOLE) and not (is_default and escapes)
     return (
-        lambda received: write_message(received.facts.payload, framing, for_terminal=escapes),
+        lambda received: write_message(
+            received.facts.stored if form.raw else received.facts.payload,
+            framing,
+            for_terminal=escapes,
+        ),
         framing.delimiter if is_text else None,
     )
 

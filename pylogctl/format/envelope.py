@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from broker.errors import ArgumentError, did_you_mean
 from broker.partition_patterns import PartitionPattern, parse_partition
+from broker.protocol.envelope import Envelope, open_envelope
 from broker.topic import TopicPartition
+from broker.units import format_time
 from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 _dumps = json.JSONEncoder(separators=(",", ":")).encode
 FIELDS = (
     "topic", "broker", "partition", "offset", "next_offset", "inner", "size", "crc", "codec",
-    "payload", "payload_b64", "payload_hex",
+    "timestamp", "host", "producer", "sequence", "payload", "payload_b64", "payload_hex",
 )  # fmt: skip
 PayloadEncoding = Literal["auto", "utf8", "base64", "hex"]
 """The words of `--payload-encoding`; auto: text if the payload is valid UTF-8, else base64."""
@@ -35,13 +37,21 @@ class MessageFacts(NamedTuple):
     crc: int
     codec: str
     magic: int
-    payload: bytes
+    payload: bytes  # without the envelope
+    envelope: Envelope | None = None
+
+    @property
+    def stored(self) -> bytes:
+        """Return the payload as it is in the log."""
+        return self.payload if self.envelope is None else self.envelope.wrap(self.payload)
 
 
 def facts_of(partition: TopicPartition, message: Message) -> MessageFacts:
     """Return the facts of a message of a partition."""
     codec = message.codec.name.lower()
-    return MessageFacts(partition, *message[:3], message.crc, codec, message.magic, message.payload)
+    envelope, payload = open_envelope(message.payload)
+    kind = message.crc, codec, message.magic
+    return MessageFacts(partition, *message[:3], *kind, payload, envelope)
 
 
 class InputMessage(NamedTuple):
@@ -71,9 +81,21 @@ def write_envelope(message: MessageFacts, encoding: PayloadEncoding) -> bytes:
         "size": len(message.payload),
         "crc": f"{message.crc:08x}",
         "codec": message.codec,
+        **_envelope_fields(message.envelope),
         key: text,
     }
     return _dumps(fields).encode() + b"\n"
+
+
+def _envelope_fields(envelope: Envelope | None) -> dict[str, object]:
+    if envelope is None:
+        return {}
+    return {
+        "timestamp": format_time(envelope.time_us // 1000),
+        "host": envelope.host,
+        "producer": f"{envelope.producer:08x}",
+        "sequence": envelope.sequence,
+    }
 
 
 def encode_payload(payload: bytes, encoding: PayloadEncoding) -> tuple[str, str]:

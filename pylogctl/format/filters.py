@@ -28,6 +28,8 @@ _FIELDS: dict[str, Callable[[MessageFacts], Any]] = {
     "topic": lambda m: m.partition.topic,
     "broker": lambda m: m.partition.home,
     "partition": lambda m: m.partition.index,
+    "host": lambda m: MISSING if m.envelope is None else m.envelope.host,
+    "sequence": lambda m: MISSING if m.envelope is None else m.envelope.sequence,
 }
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from broker.errors import PluginError, did_you_mean
 from broker.json_fields import field_path, read_json, text_of, value_at
+from broker.protocol.envelope import Envelope
 from broker.units import format_time
 from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 from pylogctl.cli.escapes import printable_bytes
@@ -41,7 +42,7 @@ PRESETS = {
     "@kcat": "%t [%p] at offset %o: %s\\n",
 }
 _TOKEN = re.compile(r"%(.?)(?:\{((?:[^{}]|\{[^{}]*\})*)\})?", re.DOTALL)
-_NOT_STORED = "this log format stores no keys, headers or timestamps"
+_NOT_STORED = "this log format stores no keys"
 
 _TEXTS: dict[str, Callable[[Received], str]] = {
     "t": lambda m: m.facts.partition.topic,
@@ -49,6 +50,7 @@ _TEXTS: dict[str, Callable[[Received], str]] = {
     "c": lambda m: f"{m.facts.crc:08x}",
     "z": lambda m: m.facts.codec,
     "g": lambda m: m.group,
+    "h": lambda m: _headers_text(m.facts.envelope),
 }
 _NUMBERS: dict[str, Callable[[Received], int]] = {
     "S": lambda m: len(m.facts.payload),
@@ -144,12 +146,14 @@ def _compile_token(match: re.Match[str], text: str) -> Render:
     letter, modifier = match.groups()
     if letter == "%":
         return _literal_percent(modifier)
-    if letter and letter in "kKhT":
+    if letter and letter in "kK":
         hint = f"'%{letter}' in --format asks for one"
         raise CliError(ExitStatus.UNSUPPORTED, _NOT_STORED, hint)
     try:
         if letter == "d":
-            return _compile_time(modifier or "iso")
+            return _compile_time(modifier or "iso", lambda message: message.time_ms)
+        if letter == "T":
+            return _compile_time(modifier or "iso", _envelope_ms)
         if letter in _NUMBERS:
             return _compile_number(letter, modifier)
         if letter in _TEXTS:
@@ -209,16 +213,28 @@ def _compile_number(letter: str, modifier: str | None) -> Render:
     return lambda message: format(get(message) & mask, code).encode()
 
 
-def _compile_time(modifier: str) -> Render:
+def _compile_time(modifier: str, get: Callable[[Received], int | None]) -> Render:
+    write: Callable[[int], str]
     if modifier == "ms":
-        return lambda message: b"%d" % message.time_ms
-    if modifier == "iso":
-        return lambda message: format_time(message.time_ms).encode()
-    if "%" not in modifier:
+        write = str
+    elif modifier == "iso":
+        write = format_time
+    elif "%" in modifier:
+        write = lambda ms: f"{datetime.fromtimestamp(ms / 1000, UTC).astimezone():{modifier}}"  # noqa: E731
+    else:
         raise _UnknownModifierError(("ms", "iso", "%FT%T%z and other strftime codes"))
-    return lambda message: (
-        datetime.fromtimestamp(message.time_ms / 1000, UTC).astimezone().strftime(modifier).encode()
-    )
+    return lambda message: b"-" if (ms := get(message)) is None else write(ms).encode()
+
+
+def _envelope_ms(message: Received) -> int | None:
+    envelope = message.facts.envelope
+    return None if envelope is None else envelope.time_us // 1000
+
+
+def _headers_text(envelope: Envelope | None) -> str:
+    if envelope is None:
+        return "-"
+    return ",".join(f"{name}={value.decode()}" for name, value in envelope.headers)
 
 
 def _compile_payload(get: Callable[[Received], bytes], modifier: str | None) -> Render:

@@ -18,6 +18,7 @@ from broker.log.offline.segments import (
 )
 from broker.patterns import PayloadTest
 from broker.positions import NO_RANGE, parse_offset_spec, resolve
+from broker.protocol.envelope import open_envelope
 from broker.protocol.message_set import Entry, messages_of
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.decoding import Decoding
@@ -251,6 +252,7 @@ def _codec_name(entry: Entry) -> str:
 def facts_of(path: Path, dumped: Dumped) -> MessageFacts:
     """Return a message as the facts that format strings use."""
     base = archived_base_offset_of(path) or 0
+    envelope, payload = open_envelope(dumped.payload)
     return MessageFacts(
         partition=partition_of(path),
         offset=base + dumped.entry.offset,
@@ -259,5 +261,6 @@ def facts_of(path: Path, dumped: Dumped) -> MessageFacts:
         crc=dumped.crc,
         codec=_codec_name(dumped.entry),
         magic=dumped.entry.magic,
-        payload=dumped.payload,
+        payload=payload,
+        envelope=envelope,
     )

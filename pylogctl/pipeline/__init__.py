@@ -6,6 +6,8 @@ command.py     `pylogctl pipeline`: jobs on topics that run on Spark, or loads w
 document.py    the rows of plans, loads and audits of pipeline commands, and the documents that
                show them
 jobs.py        runs `pipeline sql`, `window`, `join` and `verify`
+latency.py     measures how long messages take from their producers to each stage: `pipeline
+               latency`
 load.py        runs `pipeline load` and `pipeline compact`; errors have the names of options
 options.py     options that several pipeline commands share: input, events, targets, streams,
                Spark

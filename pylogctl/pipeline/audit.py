@@ -8,9 +8,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from broker.spark.audit import WindowCounts, count_messages, tally_events, with_payload
-from broker.spark.loading.output import LoadOutput
+from broker.spark.loading.output import LoadOutput, Manifest
 from broker.spark.source import read_messages
-from broker.tools.audit import AuditWindow, compare, merged
+from broker.tools.audit import ENVELOPE_TIME, AuditWindow, compare, merged
 from pylogctl.audit.run import no_tier
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.render import render
@@ -21,7 +21,10 @@ from pylogctl.pipeline.reading import PlannedReading, plan_reading
 from pylogctl.pipeline.spark import open_spark
 
 _LOG_TIER, _LOAD_TIER = "log", "load"
-_JSON_ROW = "topic STRING, partition STRING, offset BIGINT, inner_index INT, value STRING"
+_JSON_ROW = (
+    "topic STRING, partition STRING, offset BIGINT, inner_index INT, value STRING, "
+    "envelope STRUCT<timestamp TIMESTAMP>"
+)
 _CONF = {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}
 
 
@@ -90,11 +93,14 @@ def _count(
 ) -> dict[str, WindowCounts]:
     """Count messages in topics, and in a load if there is one; by tier."""
     columns = ["topic", "partition", "offset", "inner_index", "value"]
+    if time_field == ENVELOPE_TIME:
+        columns.append("envelope")
     tables = {_LOG_TIER: read_messages(session, reading.of_batch(), columns=columns)}
     if output is not None and (last := output.last()) is not None:
         reader = session.read.format(last.layout["format"])
         if last.layout["format"] == "json":
             reader = reader.schema(_JSON_ROW)  # values that are objects stay text
+        _check_columns(output, last, columns)
         loaded = reader.load(str(output.loads_path)).select(*columns)
         tables[_LOAD_TIER] = with_payload(loaded)
     counted = {
@@ -105,6 +111,15 @@ def _count(
         if one.timeless_count:
             env.warn(f"{one.timeless_count} messages have no time in {time_field}: not in {tier}")
     return counted
+
+
+def _check_columns(output: LoadOutput, last: Manifest, columns: Collection[str]) -> None:
+    if "envelope" in columns and "envelope" not in last.layout:
+        raise CliError(
+            ExitStatus.UNSUPPORTED,
+            f"the loads in '{output.path}' have no times of envelopes",
+            "load with --envelope into another directory",
+        )
 
 
 def _is_complete(output: LoadOutput, reading: PlannedReading) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pylogctl.audit.options import AuditTopicArgument
 from pylogctl.cli import options as shared
+from pylogctl.cli.context import at_cluster
 from pylogctl.cli.declarations import argument, inputs, outputs, selection
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.pipeline import options
@@ -91,6 +92,7 @@ def load(
         "schemas": payloads.avro_schemas,
         "avro_reader": payloads.avro_reader,
         "skips_corrupt": loss.corrupt == "skip",
+        "opens_envelopes": payloads.envelope,
     }
     has_start = read.start is not None
     if into_table is not None:
@@ -172,10 +174,10 @@ def sql(
     r"""Query topics with SQL.
 
     Each topic is a view of its name, in backquotes if the name has a dot or a hyphen, with the
-    columns topic, partition, offset, next_offset, inner_index, value, crc, and text: the payload as
-    UTF-8. With --json-payloads or --schema fields of JSON are columns, too; a field with the name
-    of another column, or with the empty name, is prefixed with `json_`. Times are in UTC, and
-    binary values in base64.
+    columns topic, partition, offset, next_offset, inner_index, value, crc, envelope (its fields are
+    timestamp, host, producer, sequence), and text: the payload as UTF-8. With --json-payloads or
+    --schema fields of JSON are columns, too; a field with the name of another column, or with the
+    empty name, is prefixed with `json_`. Times are in UTC, and binary values in base64.
 
     A field that has integers and fractions is a DOUBLE with --json-payloads, which holds integers
     up to 2^53 exactly; a warning names the fields with larger ones. Give --schema to keep these,
@@ -304,6 +306,33 @@ def audit(
     from pylogctl.pipeline.audit import run_audit
 
     run_audit(env, audit_topic, choice)
+
+
+@app.command(
+    shared.OUTPUT + shared.CONNECTION,
+    exits=(*options.READS, ExitStatus.TIMEOUT, ExitStatus.THRESHOLD),
+)
+def latency(
+    env: Environment,
+    *,
+    choice: options.LatencyChoice,
+    mirror: str | None = inputs.option(
+        "--mirror CLUSTER",
+        "Follow messages to the same topics there: a context, zk:2181, or brokers=host:port.",
+    ),
+) -> int:
+    """Measure how long new messages take from their producers to broker, consumer, mirror and load.
+
+    Only messages with an envelope tell when they were made. Committed offsets and loads are looked
+    at five times a second. Where clocks differ the times do as well: those below zero are shown.
+
+    $ pylogctl pipeline latency orders
+    $ pylogctl pipeline latency orders --group billing --load /data/lake --for 5m --fail-above 10s
+    $ pylogctl pipeline latency orders web --mirror zk2:2181 -n 1000 --output json
+    """
+    from pylogctl.pipeline.latency import run
+
+    return run(env, None if mirror is None else at_cluster(env, mirror), choice)
 
 
 @app.command(

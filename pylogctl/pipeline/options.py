@@ -17,6 +17,7 @@ from pylogctl.cli.declarations import (
     argument,
     connection,
     inputs,
+    limits,
     outputs,
     safety,
     selection,
@@ -271,6 +272,10 @@ class PayloadChoice(Choice):
         "Needs --avro-schemas and --format parquet.",
         min=0,
     )
+    envelope: bool = inputs.flag(
+        "--envelope",
+        "A column envelope, with timestamp, host, producer and sequence, which are left out else.",
+    )
     date_field: str | None = inputs.option(
         "--date-field PATH",
         "Date of messages: this field of JSON or Avro payloads, such as .meta.ts. Default: the "
@@ -458,11 +463,29 @@ class AuditChoice(Choice):
     include: Include = None
     time_field: str | None = selection.option(
         "--time-field PATH",
-        "Field of JSON messages with their time, as given to produce --time-field. Default: "
-        "compare each topic as a whole.",
+        "Field of JSON messages with their time, or envelope, as given to produce --time-field. "
+        "Default: compare each topic as a whole.",
     )
     comparison: Judging
     spark: SparkChoice
+
+
+class LatencyChoice(Choice):
+    """The stages that messages are followed to, for how long, and what is too slow."""
+
+    topics: list[str] = argument("TOPIC...", "Topics to measure.", default=...)
+    group: str | None = selection.option(
+        "-g, --group G", "Follow messages until this consumer group has committed them."
+    )
+    load: Path | None = inputs.option("--load DIR", "Follow messages into this directory of loads.")
+    for_s: float = limits.option("--for DUR", "Measure so long.", default="30s")
+    max_messages: int | None = limits.option(
+        "-n, --max-messages N", "Stop when N messages came to all stages.", min=1
+    )
+    fail_above: float | None = limits.option(
+        "--fail-above DUR", "Status 12 if a message took longer to a stage, or waits longer."
+    )
+    metrics_port: shared.MetricsPortOption = None
 
 
 class Job(NamedTuple):

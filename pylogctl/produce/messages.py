@@ -18,6 +18,7 @@ from broker.errors import PluginError, SchemaMismatchError, did_you_mean
 from broker.partition_patterns import PartitionPattern
 from broker.producer.encoder import bytes_encoder
 from broker.producer.producer import Producer
+from broker.producer.stamper import Stamper
 from broker.topic import TopicPartition
 from broker.units import format_time
 from pylogctl.cli.environment import CliError, ExitStatus, UsageError
@@ -58,6 +59,7 @@ class MessageSplitter:
     fixed: TopicPartition | None
     clock: Clock
     encode: Callable[[bytes], bytes] | None = None
+    stamper: Stamper | None = None
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -104,6 +106,8 @@ class MessageSplitter:
         payload, limit = outgoing.payload, self.plan.limits.message_bytes
         if not payload and self.plan.options.input.skip_empty:
             return None
+        if self.stamper is not None:
+            (payload,) = self.stamper.stamp(self.plan.topic, [payload])
         if len(payload) > limit:
             raise framing_reader.too_large(framed.number, framed.position, len(payload), limit)
         return UnsentMessage(self.fixed or self._partition_of(outgoing, framed.number), payload)

@@ -26,6 +26,11 @@ class InputOptions(Choice):
         "--csv-column NAME", "One column of CSV with a header line."
     )
     skip_empty: bool = inputs.flag("--skip-empty", "Leave out messages without a byte.")
+    envelope: bool = inputs.flag(
+        "--envelope",
+        "Put time, host and sequence in front of each message, as a topic with envelope=true has "
+        "it always.",
+    )
     template: bool = inputs.flag("--template", "Replace {i} {now} {uuid} {rand:16} in messages.")
     on_error: Literal["stop", "skip"] = inputs.option(
         "--on-error",
@@ -117,8 +122,8 @@ class RecordOptions(Choice):
     )
     time_field: str | None = outputs.option(
         "--time-field PATH",
-        "With --audit: field of JSON messages that has their time, such as .meta.ts. Default: the "
-        "time they are confirmed.",
+        "With --audit: field of JSON messages that has their time, such as .meta.ts; envelope: "
+        "the time of --envelope. Default: the time they are confirmed.",
     )
 
 

@@ -18,6 +18,7 @@ from broker.producer.config import ProducerConfig
 from broker.producer.dispatcher import Moved
 from broker.producer.producer import Producer
 from broker.producer.settings import ProducerSettings, settings_of
+from broker.producer.stamper import Stamper, has_envelopes
 from broker.topic import TopicPartition
 from broker.units import Pacer, count_text, format_size
 from pylogctl.cli.columns import Bytes, Document, Fit, Flag, Integer, Rate, Row, Seconds, Text
@@ -119,14 +120,15 @@ class _Run:
         # of the message that ends the run, of its batch the first
         self._refused_number = sys.maxsize
         self._sender = self._make_sender()
+        stamper = _stamper(env, plan, self.peers)
         fixed = _fixed_partition(plan, producer)
         where = f"partitions of {plan.topic}" if fixed is None else str(fixed)
         env.trace(1, f"sending to {where}, acks {settings_of(plan.config).acks.name.lower()}")
         self._batcher = Batcher(
             self._sender,
             Lines(fixed, plan.framing.delimiter)
-            if fixed is not None and plan.is_plain
-            else MessageSplitter(plan, producer, fixed, env.clock, self._encode()),
+            if fixed is not None and plan.is_plain and stamper is None
+            else MessageSplitter(plan, producer, fixed, env.clock, self._encode(), stamper),
             limits=plan.limits,
             max_messages=plan.options.input.max_messages,
             refusals=self._refusals,
@@ -317,6 +319,18 @@ def _fixed_partition(plan: ProducePlan, producer: Producer) -> TopicPartition | 
         return producer.choose_partition(plan.topic, encoded)
     producer.partitions(plan.topic)
     return None
+
+
+def _stamper(env: Environment, plan: ProducePlan, peers: Peers) -> Stamper | None:
+    """Return what puts envelopes in front of messages; None unless option or topic ask for it."""
+    if not plan.options.input.envelope:
+        try:
+            if not has_envelopes(peers.cluster, peers.connect, plan.topic):
+                return None
+        except BrokerError as error:
+            env.trace(1, f"envelope: not known of topic '{plan.topic}', so none: {error}")
+            return None
+    return Stamper()
 
 
 def _sent_sets(env: Environment, plan: ProducePlan) -> SentSets | None:

@@ -106,8 +106,8 @@ PyObject *codec_decode_messages(PyObject *module, PyObject *args) {
     PyObject *buffer, *open;
     long long base_offset;
     struct maker maker = {.type = type_of(module, MESSAGE)};
-    if (!PyArg_ParseTuple(args, "OLUOO", &buffer, &base_offset, &maker.origin.topic,
-                          &maker.origin.partition, &open))
+    if (!PyArg_ParseTuple(args, "OLUOOO", &buffer, &base_offset, &maker.origin.topic,
+                          &maker.origin.partition, &open, &maker.origin.make))
         return NULL;
     return decoded(module, buffer, base_offset, open, &maker);
 }

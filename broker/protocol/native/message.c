@@ -7,6 +7,7 @@
 #include "message.h"
 
 #include <stddef.h>
+#include <string.h>
 #include <structmember.h>
 
 struct message {
@@ -20,8 +21,11 @@ struct message {
 
 static PyMemberDef members[] = {
     FIELD("topic", 0),  FIELD("partition", 1), FIELD("offset", 2), FIELD("next_offset", 3),
-    FIELD("value", 4), FIELD("inner", 5),     {NULL, 0, 0, 0, NULL},
+    FIELD("value", 4), FIELD("inner", 5),     FIELD("envelope", 6), {NULL, 0, 0, 0, NULL},
 };
+
+/* The first bytes of an envelope; the rest is examined in Python. */
+static const char MAGIC[] = {'\xf8', 'P', 'L', 'E'};
 
 static PyObject *message_create(PyTypeObject *type, PyObject *const *fields) {
     struct message *message = (struct message *)PyType_GenericAlloc(type, 0);
@@ -31,12 +35,15 @@ static PyObject *message_create(PyTypeObject *type, PyObject *const *fields) {
 }
 
 static PyObject *message_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    static char *names[] = {"topic", "partition", "offset", "next_offset", "value", "inner", NULL};
+    static char *names[] = {"topic", "partition", "offset",   "next_offset",
+                            "value", "inner",     "envelope", NULL};
     PyObject *fields[MESSAGE_FIELD_COUNT] = {0}, *zero = PyLong_FromLong(0), *message = NULL;
     fields[5] = zero;
-    if (zero && PyArg_ParseTupleAndKeywords(args, keywords, "UOO!O!S|O!", names, &fields[0],
+    fields[6] = Py_None;
+    if (zero && PyArg_ParseTupleAndKeywords(args, keywords, "UOO!O!S|O!O", names, &fields[0],
                                             &fields[1], &PyLong_Type, &fields[2], &PyLong_Type,
-                                            &fields[3], &fields[4], &PyLong_Type, &fields[5]))
+                                            &fields[3], &fields[4], &PyLong_Type, &fields[5],
+                                            &fields[6]))
         message = message_create(type, fields);
     Py_XDECREF(zero);
     return message;
@@ -53,8 +60,8 @@ static void message_dealloc(PyObject *self) {
 static PyObject *message_reduce(PyObject *self, PyObject *unused) {
     (void)unused;
     PyObject **fields = ((struct message *)self)->fields;
-    return Py_BuildValue("O(OOOOOO)", Py_TYPE(self), fields[0], fields[1], fields[2], fields[3],
-                         fields[4], fields[5]);
+    return Py_BuildValue("O(OOOOOOO)", Py_TYPE(self), fields[0], fields[1], fields[2], fields[3],
+                         fields[4], fields[5], fields[6]);
 }
 
 static PyMethodDef methods[] = {
@@ -81,10 +88,14 @@ PyObject *message_type(PyObject *module) {
 
 PyObject *message_made(PyObject *type, const struct origin *origin, PyObject *offset,
                        PyObject *next, PyObject *value, Py_ssize_t inner) {
+    if (PyBytes_Size(value) >= (Py_ssize_t)sizeof MAGIC &&
+        memcmp(PyBytes_AsString(value), MAGIC, sizeof MAGIC) == 0)
+        return PyObject_CallFunction(origin->make, "OOOOOn", origin->topic, origin->partition,
+                                     offset, next, value, inner);
     PyObject *place = PyLong_FromSsize_t(inner);
     if (!place)
         return NULL;
-    PyObject *fields[] = {origin->topic, origin->partition, offset, next, value, place};
+    PyObject *fields[] = {origin->topic, origin->partition, offset, next, value, place, Py_None};
     PyObject *message = message_create((PyTypeObject *)type, fields);
     Py_DECREF(place);
     return message;

@@ -4,12 +4,13 @@
 
 #include "codec.h"
 
-#define MESSAGE_FIELD_COUNT 6
+#define MESSAGE_FIELD_COUNT 7
 
 /* What all messages of a buffer share. */
 struct origin {
     PyObject *topic;
     PyObject *partition;
+    PyObject *make; /* called for those that may have an envelope; see envelope.py */
 };
 
 /* Returns the type, new. */

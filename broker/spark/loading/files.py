@@ -15,6 +15,7 @@ import shutil
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -282,7 +283,9 @@ class _JsonFile(_LineFile):
 
     def _lines(self, batch: pa.RecordBatch) -> Iterator[bytes]:
         has_records = pa.types.is_string(batch.schema.field("value").type)
-        encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        encode = json.JSONEncoder(
+            ensure_ascii=False, separators=(",", ":"), default=datetime.isoformat
+        ).encode
         for row in batch.to_pylist():
             value = row.pop("value")
             if has_records:

@@ -24,12 +24,20 @@ from broker.spark.options import Crc, ReadOptions
 from broker.spark.reading.decoding import PayloadReader
 from broker.spark.reading.ranges import ByteRange, ReadTask
 from broker.spark.reading.report import Cause, Omission, OmissionReport, bounded
-from broker.spark.reading.task_reader import TaskSettings, decode, read_chunks, read_task
+from broker.spark.reading.task_reader import (
+    ENVELOPE_TYPE,
+    TaskSettings,
+    decode,
+    read_chunks,
+    read_task,
+)
 
 _ROWS = pa.schema({
     "partition": pa.string(), "offset": pa.int64(), "next_offset": pa.int64(),
     "inner_index": pa.int32(), "crc": pa.int64(), "value": pa.binary(),
 })  # fmt: skip
+
+_OPENED = pa.schema([*list(_ROWS)[:-1], ("envelope", ENVELOPE_TYPE), _ROWS.field("value")])
 
 # of a buffer: `pa.scalar` imports pandas, where that is installed
 _ONE = pa.Array.from_buffers(pa.int32(), 1, [None, pa.py_buffer(array("i", [1]))])[0]
@@ -61,6 +69,7 @@ class LoadParameters:
         decodes: make JSON of payloads by the schemas that brokers have; not with `schemas`.
         reader: with `decodes`: id of the schema that values are resolved to.
         skips_corrupt: omit messages that are damaged or cannot be decoded, and record that.
+        opens_envelopes: add a column `envelope`; payloads never include envelopes.
     """
 
     group: str = "load"
@@ -70,6 +79,7 @@ class LoadParameters:
     decodes: bool = False
     reader: int | None = None
     skips_corrupt: bool = False
+    opens_envelopes: bool = False
 
     @property
     def row_layout(self) -> dict[str, str]:
@@ -79,7 +89,8 @@ class LoadParameters:
             payload = f"avro of schema {self.avro_reader}"
         if self.decodes:
             payload = "decoded" if self.reader is None else f"decoded by schema {self.reader}"
-        return {"group": self.group, "payload": payload, "date": self.dates.text}
+        layout = {"group": self.group, "payload": payload, "date": self.dates.text}
+        return layout | {"envelope": "column"} if self.opens_envelopes else layout
 
     def row_settings(self, options: ReadOptions) -> RowSettings:
         """Return how the tasks of a load make rows of what is read with `options`."""
@@ -87,10 +98,8 @@ class LoadParameters:
         # without bounds, which tasks have no use for, and which may not be pickled
         read = replace(options.between({}, {}), crc=crc, report_path=None, decode=None)
         schemas = None if self.schemas is None else self.schemas.absolute()
-        settings = TaskSettings(_ROWS, read)
-        return RowSettings(
-            self.dates, schemas, self.avro_reader, self.decodes, self.reader, settings
-        )
+        task = TaskSettings(_OPENED if self.opens_envelopes else _ROWS, read)
+        return RowSettings(self.dates, schemas, self.avro_reader, self.decodes, self.reader, task)
 
 
 class TaskResult(NamedTuple):
@@ -119,7 +128,7 @@ class RangeRows:
     """The messages of a range as rows by their day, with an account of every byte.
 
     Iterate once, to the end; then `part` has the account. A byte that is neither loaded nor
-    reported as omitted is a `LogCorruptError`. The columns are those of `_ROWS`.
+    reported as omitted is a `LogCorruptError`. The columns are those of `_ROWS` or `_OPENED`.
     """
 
     def __init__(self, task: ReadTask, settings: RowSettings) -> None:
@@ -210,7 +219,7 @@ def _with_records(
         value = pa.array([one for _, one in records], value_type)
     schema_id = pa.array([one for one, _ in records], pa.int32())
     columns = [*batch.columns[:-1], schema_id, value]
-    return pa.RecordBatch.from_arrays(columns, [*_ROWS.names[:-1], "schema_id", "value"])
+    return pa.RecordBatch.from_arrays(columns, [*batch.schema.names[:-1], "schema_id", "value"])
 
 
 def _by_day(batch: pa.RecordBatch, days: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -30,6 +30,7 @@ from broker.log.scan import find_entry, looks_like_entry, read_header
 from broker.log.segment import SegmentFile
 from broker.protocol import codec
 from broker.protocol.codec import Columns, CrcCheck, Fault
+from broker.protocol.envelope import MAGIC, Envelope, open_envelope
 from broker.protocol.message import COLUMN_NAMES, entry_bytes, has_length
 from broker.protocol.message_set import describe_fault
 from broker.protocol.primitives import Buffer
@@ -326,6 +327,18 @@ _SOURCES = {
     "value": (pa.binary(), ("value_offsets", "values")),
 }
 """Which of `Columns` a column of the data source is made of, and the type that they have."""
+_VALUE = pa.field("value", pa.binary())
+ENVELOPE_TYPE = pa.struct([
+    ("timestamp", pa.timestamp("us", "UTC")), ("host", pa.string()), ("producer", pa.string()),
+    ("sequence", pa.int64()),
+])  # fmt: skip
+
+
+def _fields(envelope: Envelope) -> dict[str, object]:
+    """Return an envelope as the column has it."""
+    time_us, host, producer, sequence = envelope
+    named = {"host": host, "producer": f"{producer:08x}", "sequence": sequence}
+    return {"timestamp": time_us, **named}
 
 
 def _array(columns: Columns, field: pa.Field) -> pa.Array:
@@ -360,7 +373,8 @@ class BatchMaker:
 
     def __init__(self, partition: TopicPartition, schema: pa.Schema) -> None:
         self.schema = schema
-        stored = [name for name in schema.names if name in _SOURCES]
+        needed = {"value" if name == "envelope" else name for name in schema.names}
+        stored = [name for name in _SOURCES if name in needed]
         self.sources = [one for name in stored for one in _SOURCES[name][1]]
         self._names = {"topic": _Repeated(partition.topic), "partition": _Repeated(partition.name)}
 
@@ -368,7 +382,18 @@ class BatchMaker:
         """Return valid messages as a batch."""
         fields = [field for field in self.schema if field.name in _SOURCES]
         arrays = {field.name: _array(columns, field) for field in fields}
+        if MAGIC in columns.values:
+            arrays |= self._opened(_array(columns, _VALUE).to_pylist())
         return self._batch(columns.message_count, arrays, is_good=True)
+
+    def _opened(self, stored: list[bytes]) -> dict[str, pa.Array]:
+        """Return the columns of messages some of which may have an envelope."""
+        envelopes, values = zip(*map(open_envelope, stored), strict=True)
+        arrays = {"value": pa.array(values, pa.binary())}
+        if "envelope" in self.schema.names:
+            found = [None if one is None else _fields(one) for one in envelopes]
+            arrays["envelope"] = pa.array(found, ENVELOPE_TYPE)
+        return arrays
 
     def damaged(self, damage: _Damage) -> pa.RecordBatch:
         """Return a batch with the one row that stands for damage."""
@@ -389,5 +414,7 @@ class BatchMaker:
                 arrays[field.name] = self._names[field.name].column(count)
             elif field.name == "crc_ok":
                 arrays[field.name] = pa.repeat(pa.scalar(is_good), count)
+            elif field.name not in arrays:  # there is no envelope
+                arrays[field.name] = pa.nulls(count, field.type)
         made = [arrays[name] for name in self.schema.names]
         return pa.RecordBatch.from_arrays(made, schema=self.schema)

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 
 from broker.errors import ConfigError, InvalidMessageError, TopicNotFoundError
 from broker.log.archiving import archive_segment
+from broker.protocol.envelope import Envelope
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark.jobs import cause_of
@@ -48,6 +49,7 @@ def test_table_when_read_from_files_then_has_all_columns_and_rows(
         "inner_index",
         "value",
         "crc",
+        "envelope",
     ]
     assert [bytes(row.value) for row in table.orderBy("offset").collect()] == numbered(0, 1000)
 
@@ -113,7 +115,7 @@ def test_table_when_damage_is_marked_then_only_its_row_lacks_a_value(
     missing = table.where("value IS NULL AND crc IS NULL")
     assert [row.offset for row in missing.collect()] == ([2 * SIZE] if crc == "mark" else [])
     nullable = {field.name for field in table.schema if field.nullable}
-    assert nullable == ({"value", "crc"} if crc == "mark" else set())
+    assert nullable - {"envelope"} == ({"value", "crc"} if crc == "mark" else set())
 
 
 def test_columns_when_chosen_then_come_alone_and_in_that_order(
@@ -254,3 +256,20 @@ def test_column_when_of_another_type_then_is_refused(
     assert str(cause_of(caught.value)) == (
         "column 'value' is binary, not string: cast it after reading"
     )
+
+
+def test_table_when_messages_have_envelopes_then_values_are_without_and_a_column_has_them(
+    spark: SparkSession, write_segments: WriteSegments
+) -> None:
+    envelope = Envelope(1_763_625_600_250_001, "web1", 15, 7)
+    data = write_segments([b"plain", envelope.wrap(b"wrapped")])
+
+    messages = read_messages(spark, {"path": str(data)}, columns=["value", "envelope"])
+    fields = messages.selectExpr("value", "envelope.*", "unix_micros(envelope.timestamp) AS us")
+
+    plain, wrapped = (row.asDict() for row in fields.orderBy("value").collect())
+    assert (bytes(plain["value"]), plain["host"], plain["us"]) == (b"plain", None, None)
+    assert (bytes(wrapped["value"]), wrapped["us"]) == (b"wrapped", envelope.time_us)
+    assert (wrapped["host"], wrapped["producer"], wrapped["sequence"]) == ("web1", "0000000f", 7)
+    only = read_messages(spark, {"path": str(data)}, columns=["envelope"]).collect()
+    assert [row.envelope is not None for row in only] == [False, True]

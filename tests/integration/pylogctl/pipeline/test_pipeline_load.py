@@ -6,10 +6,12 @@ import importlib.util
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from broker.protocol.envelope import Envelope
 from broker.server.broker import Broker
 from broker.spark.local import LocalProcesses
 from pylogctl.cli.environment import ExitStatus
@@ -18,6 +20,7 @@ from tests.support.command_line import Invoke
 from tests.support.spark_session import publish
 
 pytest.importorskip("pyspark")
+pq = pytest.importorskip("pyarrow.parquet")
 
 Load = Callable[..., tuple[int, str, str]]
 
@@ -257,3 +260,29 @@ def test_compact_when_loads_are_small_then_joins_them(
     assert "load 3: 3 loads with 3 files in one with 1" in done.stderr
     assert (again.status, again.stderr) == (ExitStatus.OK, "nothing to join\n")
     assert missing.status == ExitStatus.NOT_FOUND
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "json"])
+def test_load_when_messages_have_envelopes_then_a_column_has_them_on_request(
+    load: Load, running_broker: Broker, tmp_path: Path, file_format: str
+) -> None:
+    wrapped = Envelope(1_763_625_600_250_001, "web1", 15, 7).wrap(b"wrapped")
+    publish(running_broker, "events", [b"plain", wrapped])
+
+    status, _, err = load("events", "--envelope", "--format", file_format, dry=False)
+
+    assert status == ExitStatus.OK, err
+    (path,) = (tmp_path / "lake").glob(f"loads/*/*/*/*.{file_format}")
+    if file_format == "json":
+        plain, found = map(json.loads, path.read_text().splitlines())
+        assert (plain["value"], found["value"]) == ("plain", "wrapped")
+        assert found["envelope"]["timestamp"] == "2025-11-20T08:00:00.250001+00:00"
+    else:
+        plain, found = pq.ParquetFile(path).read().to_pylist()
+        assert (plain["value"], found["value"]) == (b"plain", b"wrapped")
+        assert found["envelope"]["timestamp"] == datetime(2025, 11, 20, 8, 0, 0, 250_001, UTC)
+    assert plain["envelope"] is None
+    named = {name: found["envelope"][name] for name in ("host", "producer", "sequence")}
+    assert named == {"host": "web1", "producer": "0000000f", "sequence": 7}
+    status, _, err = load("events", "--format", file_format, dry=False)
+    assert status == ExitStatus.CONFLICT, err
