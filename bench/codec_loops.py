@@ -12,7 +12,7 @@ from types import ModuleType
 from bench.measure import Goal, Measurement, Plan, repeat
 from bench.workload import payloads
 from broker.protocol import _codec_python
-from broker.protocol.codec import IS_COMPILED
+from broker.protocol.codec import IS_COMPILED, Record
 
 _CALLS = {"python": 4, "compiled": 40}
 _GOALS = {"encode_delimited": Goal(2_500_000), "decode_delimited": Goal(4_000_000)}
@@ -43,6 +43,8 @@ def run(plan: Plan) -> Iterator[Measurement]:
 def _loops(engine: ModuleType, messages: list[bytes]) -> dict[str, Callable[[], object]]:
     text = b"\n".join(messages) + b"\n"
     message_set = engine.encode(messages)
+    records = [Record(n, n, None, one) for n, one in enumerate(messages)]
+    batch = engine.encode_batch(records)
 
     def encode_text() -> object:
         return engine.encode_delimited(text, b"\n", max_payload_bytes=1_000_000, batch_count=200)
@@ -55,6 +57,10 @@ def _loops(engine: ModuleType, messages: list[bytes]) -> dict[str, Callable[[], 
         "decode": lambda: engine.decode(message_set, 0),
         "decode_delimited": lambda: engine.decode_delimited(message_set, b"\n"),
         "decode_columns": lambda: engine.decode_columns(message_set, 0),
+        "encode_batch": lambda: engine.encode_batch(records),
+        "scan_batches": lambda: engine.scan_batches(batch),
+        "decode_records": lambda: engine.decode_records(batch),
+        "decode_record_columns": lambda: engine.decode_record_columns(batch),
     }
 
 

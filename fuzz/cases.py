@@ -18,6 +18,7 @@ from broker.protocol.client_requests import AuthenticateRequest
 from broker.protocol.codec import CrcCheck
 from broker.protocol.message import COLUMN_NAMES
 from broker.protocol.primitives import Reader
+from broker.protocol.record_batch import RECORD_COLUMN_NAMES, Record
 from fuzz import inputs
 from tests.support.codec_engines import Engine, assert_alike, load_engine
 
@@ -58,6 +59,7 @@ def _run_case(engines: Engines, random: Random) -> None:
         _compare_text,
         _compare_sets,
         _compare_appends,
+        _compare_batches,
         _decode_authentication,
     ):
         case(engines, random)
@@ -136,6 +138,25 @@ def _compare_appends(engines: Engines, random: Random) -> None:
     )
 
 
+def _compare_batches(engines: Engines, random: Random) -> None:
+    data = inputs.exact(inputs.batches(random))
+    most = random.choice((0, 1, 200, 5000, 2**40))
+    names = {one for one in RECORD_COLUMN_NAMES if random.random() < 0.7}
+    has_control = random.random() < 0.5
+    base_offset = random.choice((0, 2**62, -1, 2**63 - 1))
+    calls: tuple[Callable[[Engine], object], ...] = (
+        lambda engine: engine.crc32c(data, len(data)),
+        lambda engine: engine.scan_batches(data),
+        lambda engine: engine.decode_records(data, with_control=has_control, max_bytes=most),
+        lambda engine: engine.decode_record_columns(data, max_bytes=most, columns=names),
+        lambda engine: engine.stamp_batches(data, base_offset, 7),
+    )
+    for call in calls:
+        assert_alike(engines, call)
+    records, batch = inputs.records(random), inputs.batch_fields(random)
+    assert_alike(engines, lambda engine: engine.encode_batch(records, batch))
+
+
 def _decode_authentication(_engines: Engines, random: Random) -> None:
     """What is read of any bytes is written as it was read, or they are refused."""
     data = inputs.authentication(random)
@@ -150,13 +171,15 @@ def _decode_authentication(_engines: Engines, random: Random) -> None:
 def _run_race(compiled: Engine, random: Random) -> None:
     """Have another thread write into a buffer while it is read without the lock."""
     good = bytearray(compiled.encode([random.randbytes(90) for _ in range(20_000)]))
+    batch = bytearray(compiled.encode_batch([Record(n, n, b"k", bytes(90)) for n in range(20_000)]))
     is_over = threading.Event()
 
     def disturb() -> None:
         while not is_over.is_set():
-            at = random.randrange(len(good))
-            good[at] ^= 1 << random.randrange(8)
-            good[at] ^= 1 << random.randrange(8)
+            for data in (good, batch):
+                at = random.randrange(len(data))
+                data[at] ^= 1 << random.randrange(8)
+                data[at] ^= 1 << random.randrange(8)
 
     thread = threading.Thread(target=disturb, name="disturb")
     thread.start()
@@ -166,6 +189,9 @@ def _run_race(compiled: Engine, random: Random) -> None:
             compiled.boundaries(good)
             compiled.find_entry(memoryview(good)[1:], len(good), len(good))
             compiled.decode(good, 0)
+            compiled.scan_batches(batch)
+            compiled.decode_records(batch)
+            compiled.decode_record_columns(batch)
             compiled.decode_delimited(good, b"\n")
             for check in CrcCheck:
                 compiled.decode_columns(good, 0, crc_check=check)

@@ -2,6 +2,8 @@
 
 Nothing here knows a socket, a file, a thread, a clock or a logger.
 
+    _batches_python.py     the part of the codec engine in plain Python that is about Kafka's record
+                           batches
     _codec_compiled.py     the codec engine in C, with the functions that `_codec_python` documents
     _codec_python.py       the codec engine in plain Python, which runs where the compiled one is
                            not built
@@ -29,6 +31,8 @@ Nothing here knows a socket, a file, a thread, a clock or a logger.
     primitives.py          integers and short strings of the wire, read with bounds checks
     read_message.py        the messages that programs get: `Message`, in Python and as the compiled
                            codec makes it
+    record_batch.py        Kafka's record batches (message format 2) and its older formats 0 and 1,
+                           which are only read
     replica_requests.py    requests between the brokers of a cluster (field tables: REQUESTS.md)
     requests.py            0.7's five requests, byte for byte, and the types, header and partitions
                            all requests share

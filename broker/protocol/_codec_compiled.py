@@ -10,7 +10,8 @@ from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.protocol import _codec, message
+from broker.protocol import _codec, message, record_batch
+from broker.protocol.compression import MAX_DECOMPRESSED_BYTES
 from broker.protocol.message import Fault
 from broker.protocol.primitives import Buffer
 from broker.protocol.read_message import Message as Message
@@ -25,6 +26,9 @@ make_message = maker(Message)
 boundaries, find_entry = _codec.boundaries, _codec.find_entry
 scan, encode = _codec.scan, _codec.encode
 single_appends, publish_responses = _codec.single_appends, _codec.publish_responses
+
+crc32c, scan_batches, stamp_batches = _codec.crc32c, _codec.scan_batches, _codec.stamp_batches
+encode_records = _codec.encode_records
 
 
 def encode_delimited(
@@ -70,6 +74,25 @@ def decode_columns(
     return _codec.decode_columns(buffer, base_offset, crc_check, max_value_bytes, wanted, _open)
 
 
+def decode_records(
+    buffer: Buffer, *, with_control: bool = False, max_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> record_batch.DecodedRecords:
+    """Return the records of batches."""
+    return _codec.decode_records(buffer, with_control, max_bytes, record_batch.open_batch)
+
+
+def decode_record_columns(
+    buffer: Buffer,
+    *,
+    max_bytes: int = MAX_DECOMPRESSED_BYTES,
+    columns: Collection[str] = record_batch.RECORD_COLUMN_NAMES,
+) -> record_batch.RecordColumns:
+    """Return the records of batches as columns for Arrow."""
+    names = record_batch.RECORD_COLUMN_NAMES
+    wanted = sum(1 << place for place, name in enumerate(names) if name in columns)
+    return _codec.decode_record_columns(buffer, max_bytes, wanted, record_batch.open_batch)
+
+
 def count_delimiters(text: Buffer, delimiter: bytes) -> int:
     """Count the occurrences of a delimiter in a text."""
     if len(delimiter) == 1:
@@ -80,3 +103,4 @@ def count_delimiters(text: Buffer, delimiter: bytes) -> int:
 unfold = partial(message.unfold_with, _codec.payloads)
 count_unfolded = partial(message.count_with, scan)
 _open = message.opener(_codec.payloads)
+encode_batch = partial(record_batch.encode_with, encode_records, crc32c)

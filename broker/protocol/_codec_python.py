@@ -1,6 +1,7 @@
 """The codec engine in plain Python, which runs where the compiled one is not built.
 
-Documents each function for both engines. Shares only the result types and the unfolding of
+Documents each function for both engines; those for Kafka's record batches are in
+`_batches_python`. Shares only the result types and the unfolding of
 wrappers with the other one, so that tests can compare the two.
 
 If not said otherwise, a `buffer` is a message set that starts on an entry; a partial entry at its
@@ -22,6 +23,13 @@ from zlib import crc32
 
 from broker.errors import MessageSizeTooLargeError
 from broker.protocol import message
+from broker.protocol._batches_python import crc32c as crc32c
+from broker.protocol._batches_python import decode_record_columns as decode_record_columns
+from broker.protocol._batches_python import decode_records as decode_records
+from broker.protocol._batches_python import encode_batch as encode_batch
+from broker.protocol._batches_python import encode_records as encode_records
+from broker.protocol._batches_python import scan_batches as scan_batches
+from broker.protocol._batches_python import stamp_batches as stamp_batches
 from broker.protocol.message import LENGTH_BYTES, Columns, CrcCheck, Fault, codec_at, entry_end
 from broker.protocol.primitives import INT16, INT32, INT64, Buffer
 from broker.protocol.read_message import Message as Message

@@ -1,4 +1,4 @@
-"""The codec: every loop over the messages or requests of a buffer is one of these functions.
+"""The codec: every loop over the messages, batches or requests of a buffer is one of these.
 
 Each works on a whole buffer and returns plain values. Two engines implement them: `_codec_python`,
 which documents each function and runs everywhere, and the one in C (`native/`), which runs where it
@@ -21,11 +21,19 @@ from broker.protocol.message import Fault as Fault
 from broker.protocol.message import OversizePieceError as OversizePieceError
 from broker.protocol.message import Scan as Scan
 from broker.protocol.message import SingleAppends as SingleAppends
+from broker.protocol.record_batch import NEW_BATCH as NEW_BATCH
+from broker.protocol.record_batch import RECORD_COLUMN_NAMES as RECORD_COLUMN_NAMES
+from broker.protocol.record_batch import BatchScan as BatchScan
+from broker.protocol.record_batch import DecodedRecords as DecodedRecords
+from broker.protocol.record_batch import Record as Record
+from broker.protocol.record_batch import RecordBatch as RecordBatch
+from broker.protocol.record_batch import RecordColumns as RecordColumns
+from broker.protocol.record_batch import unfold_batch as unfold_batch
 
 VARIABLE = "PYLOGCTL_CODEC"
 """The environment variable that forces an engine: `python` or `compiled`."""
 # the compiled engine must have the same number: an older build may be in this folder
-_INTERFACE = 7
+_INTERFACE = 8
 
 
 def _is_compiled() -> bool:
@@ -72,6 +80,9 @@ make_message = engine.make_message
 unfold, count_unfolded = engine.unfold, engine.count_unfolded
 single_appends, publish_responses = engine.single_appends, engine.publish_responses
 count_delimiters = engine.count_delimiters
+crc32c, scan_batches, stamp_batches = engine.crc32c, engine.scan_batches, engine.stamp_batches
+decode_records, decode_record_columns = engine.decode_records, engine.decode_record_columns
+encode_batch = engine.encode_batch
 
 
 def describe() -> str:

@@ -1,14 +1,18 @@
-"""Compression codecs of wrapper messages, in 0.7's containers.
+"""Compression codecs of wrapper messages, in 0.7's containers, and of Kafka's record batches.
 
 0.7 has the codec in the low two bits of a message's attributes: 0 none, 1 gzip, 2 snappy, 3
 invalid. Our extension codecs set those bits to 3, so that a 0.7 client refuses a wrapper it cannot
 open, and have their number in the bits above. gzip is in the standard library, all others are in
 cramjam.
+
+Record batches number the codecs from 0 to 4. Their gzip and snappy containers are 0.7's; lz4 and
+zstd are plain frames there, without a size before them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import mmap
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -22,6 +26,10 @@ from broker.protocol.primitives import INT32, Buffer
 MAX_DECOMPRESSED_BYTES = 64 << 20
 _GZIP_CHUNK_BYTES = 4096
 _SNAPPY_BLOCK_BYTES = 32768
+# Kafka's Java client reads no frames with blocks that depend on each other, as cramjam writes them
+_LZ4_BLOCK_BYTES = 65536
+_LZ4_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"  # independent blocks of 64 KiB, no checksums
+_LZ4_IS_STORED = 1 << 31
 _SNAPPY_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 
 
@@ -48,6 +56,16 @@ def codec_of(attributes: int) -> Codec | None:
     return _EXTENSIONS.get(attributes & 15)
 
 
+BATCH_CODECS = (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
+"""The codecs of record batches, by their number there."""
+
+
+def codec_of_batch(attributes: int) -> Codec | None:
+    """Return the codec that the attributes of a record batch name, None if there is no such."""
+    number = attributes & 7
+    return BATCH_CODECS[number] if number < len(BATCH_CODECS) else None
+
+
 _EXTENSIONS = {int(Codec.LZ4): Codec.LZ4, int(Codec.ZSTD): Codec.ZSTD}
 
 
@@ -66,6 +84,82 @@ def decompress(codec: Codec, data: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_
         return _DECOMPRESS[codec](data, max_bytes)
     except (zlib.error, struct.error) as error:
         raise InvalidMessageError(f"broken {codec.name.lower()} data: {error}") from error
+
+
+def compress_batch(codec: Codec, data: Buffer) -> bytes:
+    """Return `data` as record batches contain it with a codec."""
+    if codec is Codec.LZ4:
+        return _lz4_frame(bytes(data))
+    return bytes(_cramjam().zstd.compress(data)) if codec is Codec.ZSTD else compress(codec, data)
+
+
+def decompress_batch(
+    codec: Codec, data: Buffer, *, magic: int = 2, max_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> bytes:
+    """Return the content of a record batch, or of a wrapper of formats 0 and 1.
+
+    Raises:
+        InvalidMessageError: it is damaged.
+        UnfoldsTooFarError: it decompresses to more than `max_bytes`.
+    """
+    if codec is Codec.ZSTD:
+        return _frame_content("zstd", _cramjam().zstd.decompress_into, data, max_bytes)
+    if codec is Codec.LZ4:
+        frame = _with_header_checksum(bytes(data)) if magic == 0 else data
+        return _frame_content("lz4", _cramjam().lz4.decompress_into, frame, max_bytes)
+    return decompress(codec, data, max_bytes=max_bytes)
+
+
+def _frame_content(
+    name: str, decompressor: Callable[[bytes, mmap.mmap], int], data: Buffer, max_bytes: int
+) -> bytes:
+    """Return the content of frames, whose size nothing tells before."""
+    # a mapping takes memory only where it is written to, however large it is
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    with mmap.mmap(-1, max_bytes or 1, flags=flags) as unfolded:
+        try:
+            with _cramjam_errors(name):
+                size = decompressor(bytes(data), unfolded)
+        except InvalidMessageError as error:
+            if "whole buffer" in str(error):
+                raise _too_large(max_bytes) from error
+            raise
+        return unfolded[:size]
+
+
+def _lz4_frame(data: bytes) -> bytes:
+    compress_block = _cramjam().lz4.compress_block
+    parts = [_LZ4_HEADER]
+    for start in range(0, len(data), _LZ4_BLOCK_BYTES):
+        block = data[start : start + _LZ4_BLOCK_BYTES]
+        packed = bytes(compress_block(block, store_size=False))
+        is_stored = len(packed) >= len(block)
+        size = len(block) | _LZ4_IS_STORED if is_stored else len(packed)
+        parts += (struct.pack("<I", size), block if is_stored else packed)
+    return b"".join([*parts, bytes(4)])
+
+
+def _with_header_checksum(frame: bytes) -> bytes:
+    """Return an lz4 frame with the right header checksum: Kafka before 0.10 wrote a wrong one."""
+    # source: KAFKA-3160; what the checksum covers are two bytes of flags and the content's size
+    end = 6 + (8 if len(frame) > 4 and frame[4] & 8 else 0)
+    return frame[:end] + bytes((_xxh32(frame[4:end]) >> 8 & 0xFF,)) + frame[end + 1 :]
+
+
+def _xxh32(data: bytes) -> int:
+    """Return the XXH32 of fewer than 16 bytes."""
+    mask, primes = 2**32 - 1, (2654435761, 2246822519, 3266489917, 668265263, 374761393)
+    value = primes[4] + len(data)
+    whole = len(data) & ~3
+    for (word,) in struct.iter_unpack("<I", data[:whole]):
+        value = value + word * primes[2] & mask
+        value = (value << 17 | value >> 15) * primes[3] & mask
+    for byte in data[whole:]:
+        value = value + byte * primes[4] & mask
+        value = (value << 11 | value >> 21) * primes[0] & mask
+    value = (value ^ value >> 15) * primes[1] & mask
+    value = (value ^ value >> 13) * primes[2] & mask
+    return value ^ value >> 16
 
 
 def _too_large(max_bytes: int) -> UnfoldsTooFarError:
@@ -125,7 +219,7 @@ def _snappy_decompress(data: Buffer, max_bytes: int) -> bytes:
     """Read the stream container; without its header, one bare block, as 0.7's reader does."""
     view = memoryview(data)
     if len(view) < len(_SNAPPY_HEADER) or bytes(view[:8]) != _SNAPPY_HEADER[:8]:
-        return _snappy_block(view, max_bytes)
+        return _snappy_block(view, max_bytes, max_bytes)
     parts: list[bytes] = []
     position = len(_SNAPPY_HEADER)
     left_bytes = max_bytes
@@ -134,18 +228,18 @@ def _snappy_decompress(data: Buffer, max_bytes: int) -> bytes:
         position += 4
         if size < 0 or position + size > len(view):
             raise InvalidMessageError("broken snappy data: a block is cut off")
-        parts.append(_snappy_block(view[position : position + size], left_bytes))
+        parts.append(_snappy_block(view[position : position + size], left_bytes, max_bytes))
         left_bytes -= len(parts[-1])
         position += size
     return b"".join(parts)
 
 
-def _snappy_block(block: memoryview, max_bytes: int) -> bytes:
+def _snappy_block(block: memoryview, left_bytes: int, max_bytes: int) -> bytes:
     from cramjam import snappy
 
     raw = bytes(block)
     with _cramjam_errors("snappy"):
-        if snappy.decompress_raw_len(raw) > max_bytes:
+        if snappy.decompress_raw_len(raw) > left_bytes:
             raise _too_large(max_bytes)
         return bytes(snappy.decompress_raw(raw))
 

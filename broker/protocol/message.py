@@ -47,6 +47,8 @@ class Fault(IntEnum):
     CODEC = 4  # the attributes name no codec
     CRC = 5  # a payload does not have the CRC stored with it
     COMPRESSED = 6  # a wrapper does not decompress, or its content is not a whole message set
+    OFFSETS = 7  # a record batch's offset, last offset delta and record count are impossible
+    RECORDS = 8  # the records of a batch do not fill it exactly, or contradict its header
 
 
 class CrcCheck(IntEnum):

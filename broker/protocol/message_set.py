@@ -50,6 +50,8 @@ _FAULT_TEXT = {
     Fault.CRC: "its payload does not match its CRC",
     Fault.COMPRESSED: "its compressed content cannot be read",
     Fault.PARTIAL: "it is incomplete",
+    Fault.OFFSETS: "its offsets and its record count are impossible",
+    Fault.RECORDS: "its records do not fill it exactly",
 }
 
 

@@ -7,7 +7,7 @@ import importlib.util
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -16,12 +16,19 @@ import pytest
 
 from broker.errors import BrokerError
 from broker.protocol.codec import (
+    NEW_BATCH,
+    RECORD_COLUMN_NAMES,
+    BatchScan,
     Columns,
     CrcCheck,
     Decoded,
+    DecodedRecords,
     DecodedText,
     EncodedText,
     Fault,
+    Record,
+    RecordBatch,
+    RecordColumns,
     Scan,
     SingleAppends,
 )
@@ -99,6 +106,32 @@ class Engine(Protocol):
     def count_unfolded(
         self, codec: Codec, payload: Buffer, *, max_bytes: int = 64 << 20
     ) -> tuple[int, int]: ...
+
+    def crc32c(self, data: Buffer, crc: int = 0, /) -> int: ...
+
+    def scan_batches(self, buffer: Buffer) -> BatchScan: ...
+
+    def decode_records(
+        self, buffer: Buffer, *, with_control: bool = False, max_bytes: int = 64 << 20
+    ) -> DecodedRecords: ...
+
+    def decode_record_columns(
+        self,
+        buffer: Buffer,
+        *,
+        max_bytes: int = 64 << 20,
+        columns: Collection[str] = RECORD_COLUMN_NAMES,
+    ) -> RecordColumns: ...
+
+    def encode_batch(self, records: Sequence[Record], batch: RecordBatch = NEW_BATCH) -> bytes: ...
+
+    def encode_records(
+        self, records: Sequence[Record], base_offset: int, base_timestamp: int, /
+    ) -> bytes: ...
+
+    def stamp_batches(
+        self, buffer: Buffer, base_offset: int, leader_epoch: int, /
+    ) -> tuple[bytes, int]: ...
 
 
 def is_built() -> bool:

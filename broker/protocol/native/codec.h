@@ -11,7 +11,7 @@
 
 #include "walk.h"
 
-/* The types imported from message.py, and the one that is made here. */
+/* The types imported from message.py and record_batch.py, and the one that is made here. */
 enum type {
     FAULT,
     SCAN,
@@ -21,6 +21,11 @@ enum type {
     COLUMNS,
     OVERSIZE_PIECE_ERROR,
     MESSAGE_SIZE_ERROR,
+    RECORD_BATCH,
+    BATCH_SCAN,
+    RECORD,
+    DECODED_RECORDS,
+    RECORD_COLUMNS,
     IMPORTED_TYPE_COUNT,
     MESSAGE = IMPORTED_TYPE_COUNT,
     TYPE_COUNT,
@@ -59,5 +64,10 @@ PyObject *codec_payloads(PyObject *module, PyObject *args);
 PyObject *codec_decode_delimited(PyObject *module, PyObject *args);
 PyObject *codec_decode_columns(PyObject *module, PyObject *args);
 PyObject *codec_count_byte(PyObject *module, PyObject *args);
+PyObject *codec_scan_batches(PyObject *module, PyObject *buffer);
+PyObject *codec_decode_records(PyObject *module, PyObject *args);
+PyObject *codec_decode_record_columns(PyObject *module, PyObject *args);
+PyObject *codec_encode_records(PyObject *module, PyObject *args);
+PyObject *codec_stamp_batches(PyObject *module, PyObject *args);
 
 #endif

@@ -8,7 +8,7 @@
 #include "message.h"
 
 /* To be raised here and in codec.py whenever a function of this module changes. */
-#define INTERFACE 7
+#define INTERFACE 8
 
 /* Below this a walk takes less time than another thread may keep the lock once it has it. */
 #define UNLOCKED_MIN_BYTES (64u << 10)
@@ -31,6 +31,11 @@ static const char *const type_names[IMPORTED_TYPE_COUNT] = {
     [COLUMNS] = "Columns",
     [OVERSIZE_PIECE_ERROR] = "OversizePieceError",
     [MESSAGE_SIZE_ERROR] = "MessageSizeTooLargeError",
+    [RECORD_BATCH] = "RecordBatch",
+    [BATCH_SCAN] = "BatchScan",
+    [RECORD] = "Record",
+    [DECODED_RECORDS] = "DecodedRecords",
+    [RECORD_COLUMNS] = "RecordColumns",
 };
 
 struct state {
@@ -94,12 +99,30 @@ static PyObject *codec_crc32_by_slicing(PyObject *module, PyObject *const *args,
     return crc32_with(args, count, crc32_by_slicing);
 }
 
+static PyObject *codec_crc32c(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    (void)module;
+    return crc32_with(args, count, crc32c_of);
+}
+
+static PyObject *codec_crc32c_by_slicing(PyObject *module, PyObject *const *args,
+                                         Py_ssize_t count) {
+    (void)module;
+    return crc32_with(args, count, crc32c_by_slicing);
+}
+
 /* Functions that take their arguments as an array have another type than the table has. */
 #define FAST(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
 
 static PyMethodDef methods[] = {
     {"crc32", FAST(codec_crc32), NULL},
     {"crc32_by_slicing", FAST(codec_crc32_by_slicing), NULL},
+    {"crc32c", FAST(codec_crc32c), NULL},
+    {"crc32c_by_slicing", FAST(codec_crc32c_by_slicing), NULL},
+    {"scan_batches", codec_scan_batches, METH_O, NULL},
+    {"decode_records", codec_decode_records, METH_VARARGS, NULL},
+    {"decode_record_columns", codec_decode_record_columns, METH_VARARGS, NULL},
+    {"encode_records", codec_encode_records, METH_VARARGS, NULL},
+    {"stamp_batches", codec_stamp_batches, METH_VARARGS, NULL},
     {"scan", codec_scan, METH_O, NULL},
     {"find_entry", codec_find_entry, METH_VARARGS, NULL},
     {"boundaries", codec_boundaries, METH_VARARGS, NULL},
@@ -117,15 +140,16 @@ static PyMethodDef methods[] = {
 };
 
 static int import_types(struct state *state) {
-    PyObject *module = PyImport_ImportModule("broker.protocol.message");
-    if (!module)
-        return -1;
-    int failed = 0;
+    PyObject *message = PyImport_ImportModule("broker.protocol.message");
+    PyObject *record_batch = PyImport_ImportModule("broker.protocol.record_batch");
+    int failed = !message || !record_batch;
     for (int n = 0; n < IMPORTED_TYPE_COUNT && !failed; n++) {
+        PyObject *module = n < RECORD_BATCH ? message : record_batch;
         state->types[n] = PyObject_GetAttrString(module, type_names[n]);
         failed = !state->types[n];
     }
-    Py_DECREF(module);
+    Py_XDECREF(message);
+    Py_XDECREF(record_batch);
     return failed ? -1 : 0;
 }
 

@@ -74,8 +74,7 @@ bool walk_wrappers(struct walk *walk, struct positions *wrappers) {
     return true;
 }
 
-/* Makes room for one more item; returns the array, NULL if there is no memory. */
-static void *grown(void *items, size_t item_bytes, size_t count, size_t *room) {
+void *grown(void *items, size_t item_bytes, size_t count, size_t *room) {
     if (count < *room)
         return items;
     size_t more = *room ? *room * 2 : 64;

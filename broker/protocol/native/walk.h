@@ -30,6 +30,8 @@ enum fault {
     FAULT_CODEC,
     FAULT_CRC,
     FAULT_COMPRESSED,
+    FAULT_OFFSETS,
+    FAULT_RECORDS,
 };
 
 /* The values of `CrcCheck` in message.py. */
@@ -108,6 +110,9 @@ bool walk_boundaries(const uint8_t *data, size_t size, const struct bounds *boun
 
 /* Returns whether the entries end where the data does, by the lengths alone. */
 bool are_whole(const uint8_t *data, size_t size);
+
+/* Makes room for one more item; returns the array, NULL if there is no memory. */
+void *grown(void *items, size_t item_bytes, size_t count, size_t *room);
 
 /* Appends to an array; false if there is no memory. */
 bool add_position(struct positions *positions, size_t position);

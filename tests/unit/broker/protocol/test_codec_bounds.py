@@ -8,14 +8,16 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.protocol.codec import CrcCheck
+from broker.protocol.codec import CrcCheck, RecordBatch
 from tests.strategies import ANY_SETS, APPEND_FRAMES, PAYLOADS
 from tests.support.codec_engines import Engine, load_engine
+from tests.support.record_batches import FIELDS, RECORDS, batch_bytes, old_bytes, records_from
 
 PAGES = 16
 ROOM_BYTES = PAGES * mmap.PAGESIZE
@@ -74,6 +76,25 @@ def test_set_when_at_the_end_of_memory_then_is_read_no_further(
         assert compiled.decode_columns(buffer, 0, crc_check=check) == columns
 
 
+@given(RECORDS, FIELDS, st.integers(0, 90))
+def test_batches_when_at_the_end_of_memory_then_are_read_no_further(
+    fence: Fence, compiled: Engine, found: list[Any], fields: RecordBatch, missing: int
+) -> None:
+    whole = compiled.encode_batch(records_from(fields.base_offset, found), fields)
+    cut = whole[61 : len(whole) - missing]
+    lies = fields._replace(record_count=len(found), last_offset_delta=4000)
+    old = old_bytes(1, 0, cut)
+    for data in (whole, batch_bytes(cut, lies), old, old[: len(old) - missing]):
+        buffer = fence.put(data)
+
+        assert compiled.scan_batches(buffer) == compiled.scan_batches(data)
+        assert compiled.decode_records(buffer) == compiled.decode_records(data)
+        columns = compiled.decode_record_columns(data)
+        assert compiled.decode_record_columns(buffer) == columns
+        if data is whole:
+            assert compiled.stamp_batches(buffer, 0, 0) == compiled.stamp_batches(data, 0, 0)
+
+
 @given(st.lists(APPEND_FRAMES, min_size=1, max_size=4).map(b"".join))
 def test_requests_when_at_the_end_of_memory_then_are_read_no_further(
     fence: Fence, compiled: Engine, data: bytes
@@ -108,3 +129,4 @@ def test_payload_when_at_the_end_of_memory_then_is_read_no_further(
     payload = os.urandom(size)
 
     assert compiled.encode([fence.put(payload)]) == compiled.encode([payload])
+    assert compiled.crc32c(fence.put(payload)) == compiled.crc32c(payload)

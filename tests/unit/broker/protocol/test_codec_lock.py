@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from broker.protocol import codec
 from tests.support.codec_engines import Engine, load_engine
 
 DEADLINE_S = 60.0
 NEVER_S = 10 * DEADLINE_S
 PAYLOADS = [os.urandom(200)] * 5000
+BATCH = codec.encode_batch([codec.Record(n, 0, None, one) for n, one in enumerate(PAYLOADS)])
 TEXT = b"\n".join([b"x" * 200] * 5000) + b"\n"
 
 
@@ -39,6 +41,9 @@ CALLS: dict[str, Callable[[Engine, bytes], object]] = {
     "decode": lambda engine, data: engine.decode(data, 0),
     "decode_delimited": lambda engine, data: engine.decode_delimited(data, b"\n"),
     "decode_columns": lambda engine, data: engine.decode_columns(data, 0),
+    "scan_batches": lambda engine, data: engine.scan_batches(BATCH),
+    "decode_records": lambda engine, data: engine.decode_records(BATCH),
+    "decode_record_columns": lambda engine, data: engine.decode_record_columns(BATCH),
     "encode": lambda engine, data: engine.encode(PAYLOADS),
     "encode_delimited": lambda engine, data: engine.encode_delimited(
         TEXT, b"\n", max_payload_bytes=1000, batch_count=100
