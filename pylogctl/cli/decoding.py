@@ -82,20 +82,6 @@ def decoder_of(choice: DecodeChoice, side: Side | None, *, patience_s: float = 0
     return decode
 
 
-def _found(client: SchemaClient, patience_s: float, schema_id: int) -> RegisteredSchema:
-    from broker.client.backoff import waits_s
-
-    end_s = time.monotonic() + patience_s
-    for wait_s in waits_s():
-        try:
-            return client.get(schema_id)
-        except BrokerError as error:
-            if not error.is_retriable or time.monotonic() + wait_s > end_s:
-                raise
-        time.sleep(wait_s)
-    raise AssertionError("waits have no end")
-
-
 @cache
 def _plugin(name: str) -> Plugin:
     """Return the plug-in that `--decode` names, made once in a run."""
@@ -119,6 +105,20 @@ def _by_plugin(plugin: Plugin) -> Decode:
         return value if isinstance(value, bytes) else to_json(value)
 
     return lambda _topic, payload: bytes(plugin.call(shown, payload))
+
+
+def _found(client: SchemaClient, patience_s: float, schema_id: int) -> RegisteredSchema:
+    from broker.client.backoff import waits_s
+
+    end_s = time.monotonic() + patience_s
+    for wait_s in waits_s():
+        try:
+            return client.get(schema_id)
+        except BrokerError as error:
+            if not error.is_retriable or time.monotonic() + wait_s > end_s:
+                raise
+        time.sleep(wait_s)
+    raise AssertionError("waits have no end")
 
 
 @contextmanager

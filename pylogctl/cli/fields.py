@@ -31,6 +31,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
         *("top.brokers", "top.topics", "top.groups", "top.replication", "top.requests"),
         *("top.broker", "top.partitions", "top.group"),  # --into
     ),
+    **dict.fromkeys(("schema.add", "schema.delete"), ("schema.change",)),
     "topic.alter": ("topic.create",),
     "user.quota": ("user.quotas",),
 }

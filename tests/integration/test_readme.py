@@ -81,6 +81,9 @@ class Shell:
         (home / "framed.bin").write_bytes(b"\0\0\0\2\0\n\0\0\0\1x")
         clicks = [json.dumps({"ts": 1_790_000_000_000 + number}) for number in range(10)]
         (home / "clicks.jsonl").write_text("\n".join(clicks) + "\n", encoding="utf-8")
+        order = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+        (home / "order.avsc").write_text(json.dumps(order), encoding="utf-8")
+        (home / "orders.jsonl").write_text('{"id": 1}\n{"id": 2}\n', encoding="utf-8")
 
     def _program(self, name: str, text: str) -> None:
         path = self.directory / "bin" / name

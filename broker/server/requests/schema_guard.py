@@ -18,6 +18,7 @@ from broker import errors
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.protocol.codec import decode
+from broker.protocol.envelope import open_envelope
 from broker.protocol.message_set import iter_messages
 from broker.schemas.payloads import Decoder, split
 from broker.schemas.store import SchemaStore
@@ -186,6 +187,7 @@ class SchemaGuard:
                 ) from error
 
     def _check_payload(self, contract: TopicContract, payload: bytes, *, is_worker: bool) -> None:
+        _, payload = open_envelope(payload)
         schema_id, _ = split(payload)
         subject = self._subjects.get(contract.subject)
         if subject is None:
