@@ -14,14 +14,13 @@ import os
 import shutil
 import zlib
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from broker.config import BrokerConfig
 from broker.errors import StorageError
 from broker.files import DIRECTORY_MODE, open_file, sync_directory
 from broker.log.data_directory import ARCHIVE_SUFFIX, Space, space_of
 from broker.log.expiry import excess_count, expired_count
-from broker.protocol.checksum import crc32
 from broker.topic import TopicPartition
 from broker.units import format_size
 
@@ -48,7 +47,7 @@ def prepare_removal(
             f"cleanup.policy={policy} needs log.archive.dir, which broker {config.broker_id} does "
             f"not have: {path} is kept; set it, and start the broker again"
         )
-    archive_segment(config.archive_dir, partition, path)
+    archive_segment(config.archive_dir, partition, path, config.broker_id)
 
 
 class ArchivedSegment(NamedTuple):
@@ -136,12 +135,19 @@ def prune(config: BrokerConfig, now_ms: int) -> None:
         logger.error("retention of the archive %s: %s", config.archive_dir, error)
 
 
-def archive_segment(archive_dir: Path, partition: TopicPartition, path: Path) -> Path:
-    """Compress a closed segment into the archive, verify the copy, and return its path."""
+def archive_segment(
+    archive_dir: Path, partition: TopicPartition, path: Path, broker_id: int = 0
+) -> Path:
+    """Compress a closed segment into the archive, verify the copy, and return its path.
+
+    What a topic of the same name has left there, before it was deleted, is not overwritten.
+    """
     directory = archive_dir / f"{partition.topic}_{partition.name}"
     target = directory / f"{path.name}{ARCHIVE_SUFFIX}"
-    temporary = directory / f"{target.name}.tmp"
+    temporary = directory / f"{target.name}.{broker_id}.tmp"  # brokers may share the archive
     try:
+        if _has(target, path):
+            return target
         directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
         target_fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         with os.fdopen(target_fd, "wb") as compressed, path.open("rb") as source:
@@ -153,27 +159,35 @@ def archive_segment(archive_dir: Path, partition: TopicPartition, path: Path) ->
             modified_ns = path.stat().st_mtime_ns  # by which readers find the messages of a time
             os.utime(target_fd, ns=(modified_ns, modified_ns))
             os.fsync(compressed.fileno())
-        _validate_same_content(path, temporary)
+        if not _has(temporary, path):
+            raise OSError("it read back as other bytes than were written")
         temporary.replace(target)
         sync_directory(directory)
         sync_directory(archive_dir)
-    except (OSError, EOFError, zlib.error) as error:
+    except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise StorageError(f"cannot archive {path} to {target}: {error}") from error
     return target
 
 
-def _validate_same_content(path: Path, compressed: Path) -> None:
-    with path.open("rb") as source, gzip.open(compressed, "rb") as copy:
-        expected, found = _size_and_crc(source), _size_and_crc(copy)
-    if expected != found:
-        raise OSError(f"it read back as {found[0]} bytes with another CRC, not {expected[0]}")
+def _has(archived: Path, segment: Path) -> bool:
+    """Return whether a file of an archive has the bytes of a segment; false if it is damaged.
 
-
-def _size_and_crc(file: BinaryIO | gzip.GzipFile) -> tuple[int, int]:
-    size = crc = 0
-    for block in iter(lambda: file.read(_BLOCK_BYTES), b""):
-        size += len(block)
-        crc = crc32(block, crc)
-    return size, crc
+    False also if it has but the first of them: a replica may begin another segment earlier.
+    """
+    try:
+        with gzip.open(archived, "rb") as copy, segment.open("rb") as source:
+            for block in iter(lambda: source.read(_BLOCK_BYTES), b""):
+                found = copy.read(len(block))
+                if not block.startswith(found):
+                    raise FileExistsError(
+                        "there are other messages in it, maybe of a deleted topic of that name: "
+                        f"move {archived.parent} out of the archive"
+                    )
+                if len(found) < len(block):
+                    return False
+            copy.read(1)  # at its end is its checksum
+    except (FileNotFoundError, gzip.BadGzipFile, EOFError, zlib.error):
+        return False
+    return True

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import gzip
 import os
 from pathlib import Path
 
 import pytest
 
 from broker.config import BrokerConfig
-from broker.errors import ArgumentError, ConflictError, LogCorruptError, LogLockedError
+from broker.errors import (
+    ArgumentError,
+    ConflictError,
+    LogCorruptError,
+    LogLockedError,
+    StorageError,
+)
 from broker.log import archiving
 from broker.log.archiving import archive_segment, prune
 from broker.log.data_directory import DataDirectory
@@ -55,6 +62,31 @@ def test_archive_when_past_an_age_or_size_then_its_oldest_files_go(
     prune(BrokerConfig(archive_dir=archive, **settings), now_ms=30_000)  # type: ignore[arg-type]  # settings by name
 
     assert offsets(archive / "t_0-0") == [SIZE * number for number in range(3)][3 - kept :]
+
+
+def test_archive_when_it_has_the_segment_of_a_deleted_topic_then_that_is_not_overwritten(
+    archive: Path, tmp_path: Path
+) -> None:
+    segment = tmp_path / segment_name(0)
+    segment.write_bytes(encode([b"cd"]))
+
+    with pytest.raises(StorageError, match=r"maybe of a deleted topic .*: move .*t_0-0 out of"):
+        archive_segment(archive, PARTITION, segment)
+
+    archived = archive / "t_0-0" / f"{segment.name}.gz"
+    assert gzip.decompress(archived.read_bytes()) == MESSAGE
+
+
+@pytest.mark.parametrize("sizes", [(1, 2), (2, 1)])
+def test_archive_when_replicas_share_it_then_the_longer_segment_stays(
+    tmp_path: Path, sizes: tuple[int, int]
+) -> None:
+    segment = tmp_path / segment_name(0)
+    for size in sizes:
+        segment.write_bytes(MESSAGE * size)
+        archived = archive_segment(tmp_path, PARTITION, segment)
+
+    assert gzip.decompress(archived.read_bytes()) == MESSAGE * 2
 
 
 def filled(make_manager: ManagerFactory, **settings: object) -> LogManager:
@@ -136,9 +168,8 @@ def test_restore_when_repeated_then_segments_have_their_offsets_and_times(
 def test_restore_when_an_archive_is_damaged_then_only_newer_segments_are_there(
     archive: Path, tmp_path: Path
 ) -> None:
-    bad = tmp_path / segment_name(SIZE)
-    bad.write_bytes(MESSAGE[:-1] + b"x")
-    archive_segment(archive, PARTITION, bad)
+    bad = archive / "t_0-0" / f"{segment_name(SIZE)}.gz"
+    bad.write_bytes(gzip.compress(MESSAGE[:-1] + b"x"))
 
     with pytest.raises(LogCorruptError, match=r"position 0 \(crc\)"):
         restore(list_archive([archive]), tmp_path / "old")
