@@ -97,7 +97,7 @@ def restore(
     place = DataDirectory(directory, min(homes, default=0) if owner is None else owner)
     with held_by_tool(directory):
         plans = [
-            _plan(list(group), place.path_of(partition))
+            _plan(list(group), place.path_of(partition), owner)
             for partition, group in itertools.groupby(archived, lambda one: one.partition)
         ]
         done = []
@@ -108,11 +108,13 @@ def restore(
         return done
 
 
-def _plan(archived: list[ArchivedSegment], target: Path) -> list[RestoredSegment]:
+def _plan(
+    archived: list[ArchivedSegment], target: Path, owner: int | None
+) -> list[RestoredSegment]:
     """Return what is missing of a partition's segments, newest first, once it is known to fit."""
-    if (target / _REPLICA_NAME).exists():
+    if owner not in (None, archived[0].partition.home) or (target / _REPLICA_NAME).exists():
         raise errors.ConflictError(
-            f"{target} is a replica, which gets its segments from its leader: restore "
+            f"{target} is for a replica, which gets its segments from its leader: restore "
             f"{archived[0].partition} to another directory, and send it with `pylogctl log replay`",
             "REPLICA",
         )
@@ -140,8 +142,8 @@ def _plan(archived: list[ArchivedSegment], target: Path) -> list[RestoredSegment
 def _check_joint(one: ArchivedSegment, following: int, later: str) -> None:
     if one.end != following:
         raise errors.ConflictError(
-            f"'{one.file}' ends at {one.end}, and '{later}' starts at {following}: name the files "
-            "behind the last gap only, or restore to another directory",
+            f"'{one.file}' ends at {one.end}, and '{later}' starts at {following}: name only "
+            "the files behind that, or restore to another directory",
             "SEGMENTS_APART" if one.end < following else "SEGMENTS_OVERLAP",
         )
 

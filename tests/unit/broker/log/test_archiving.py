@@ -204,7 +204,18 @@ def test_restore_when_the_log_has_another_file_or_is_a_replica_then_refused(
         restore(list_archive([archive]), tmp_path / "data")
 
     (log / "replica-record").touch()
-    with pytest.raises(ConflictError, match="is a replica"):
+    with pytest.raises(ConflictError, match="is for a replica"):
+        restore(list_archive([archive]), tmp_path / "data")
+
+
+def test_restore_when_the_directory_is_of_another_broker_then_refused(
+    archive: Path, tmp_path: Path
+) -> None:
+    directory = DataDirectory(tmp_path / "data", 1)
+    directory.lock()
+    directory.unlock()
+
+    with pytest.raises(ConflictError, match=r"replicas/0/t_0 is for a replica"):
         restore(list_archive([archive]), tmp_path / "data")
 
 
