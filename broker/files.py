@@ -58,10 +58,13 @@ def open_file(path: Path, flags: int, mode: int = _FILE_MODE) -> int:
 
 @contextmanager
 def opened(path: Path, flags: int, mode: int = _FILE_MODE) -> Iterator[int]:
-    """Give the descriptor of a file, which is closed afterwards; errors as `open_file`."""
+    """Give the descriptor of a file, which is closed afterwards; errors name the file."""
     fd = open_file(path, flags, mode)
     try:
         yield fd
+    except OSError as error:
+        error.filename = error.filename or str(path)  # system calls on a descriptor know none
+        raise
     finally:
         os.close(fd)
 

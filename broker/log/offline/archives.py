@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from broker import errors
-from broker.files import DIRECTORY_MODE, TEMPORARY_SUFFIX, opened, sync_directory
+from broker.files import DIRECTORY_MODE, TEMPORARY_SUFFIX, sync_directory
 from broker.log.data_directory import ARCHIVE_SUFFIX, DataDirectory, held_by_tool, read_broker_id
 from broker.log.offline import segments
-from broker.log.offline.rewrite import append_range
+from broker.log.offline.rewrite import append_range, new_file
 from broker.log.offline.verify import FileTask, VerifyReport, verify_file
 from broker.records import HIDDEN, Count, Millis, Rank, Size
 from broker.topic import TopicPartition
@@ -162,11 +162,11 @@ def _restore(one: RestoredSegment, progress: Callable[[int], None]) -> int:
         )
     temporary = target.with_name(target.name + TEMPORARY_SUFFIX)
     target.parent.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
-    with opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd:
+    temporary.unlink(missing_ok=True)  # of a restore that was killed
+    with new_file(temporary) as fd:
         append_range(fd, archive, 0, outcome.size_bytes)
         modified_ns = archive.stat().st_mtime_ns  # retention and searches by time go by it
         os.utime(fd, ns=(modified_ns, modified_ns))
-        os.fsync(fd)
     temporary.replace(target)
     sync_directory(target.parent)
     sync_directory(target.parent.parent)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from broker import errors
+from broker.files import opened, write_all
 from broker.log.format import segment_name
 from broker.log.offline.segments import archived_base_offset_of, open_segment, segment_bytes
 from broker.log.offline.verify import Verification
@@ -64,7 +65,7 @@ def repair(source: Path, copy: Path) -> Repair:
     Offsets are positions, so those of messages behind a span that is left out become smaller.
     """
     plan = plan_repair(source, copy)
-    with _new_file(copy) as target:
+    with new_file(copy) as target:
         position = 0
         for one in plan.left_out:
             append_range(target, source, position, one.pos)
@@ -93,9 +94,9 @@ def split(source: Path, position: int, directory: Path) -> tuple[Path, Path]:
         )
     base = archived_base_offset_of(source) or 0
     first, second = (directory / segment_name(base + start) for start in (0, position))
-    with _new_file(first) as target:
+    with new_file(first) as target:
         append_range(target, source, 0, position)
-    with _new_file(second) as target:
+    with new_file(second) as target:
         append_range(target, source, position, size)
     return first, second
 
@@ -126,25 +127,23 @@ def merge(sources: Sequence[Path], directory: Path) -> Path:
                 "SEGMENTS_APART" if end < following else "SEGMENTS_OVERLAP",
             )
     merged = directory / segment_name(ordered[0][0])
-    with _new_file(merged) as target:
+    with new_file(merged) as target:
         for _, source in ordered:
             append_range(target, source, 0, segment_bytes(source))
     return merged
 
 
 @contextmanager
-def _new_file(path: Path) -> Iterator[int]:
+def new_file(path: Path) -> Iterator[int]:
     """Give the descriptor of a file that did not exist; it goes again if the work fails."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640)
-    try:
-        yield fd
-        os.fsync(fd)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    finally:
-        os.close(fd)
+    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as fd:
+        try:
+            yield fd
+            os.fsync(fd)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
 
 
 def append_range(target: int, source: Path, start: int, end: int) -> None:
@@ -154,7 +153,5 @@ def append_range(target: int, source: Path, start: int, end: int) -> None:
         block = os.pread(file.fd, min(_BLOCK_BYTES, end - start), start)
         if not block:
             raise errors.LogCorruptError(f"{source} has become shorter while it was read")
-        rest = memoryview(block)
-        while rest:
-            rest = rest[os.write(target, rest) :]
+        write_all(target, block)
         start += len(block)

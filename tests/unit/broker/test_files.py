@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.files import is_open_to_others
+from broker.files import is_open_to_others, opened, write_all
 
 
 def status(mode: int, *, uid: int = 0) -> os.stat_result:
@@ -57,3 +57,11 @@ def test_link_out_of_the_directory_of_credentials_is_not_one_of_them(
     link.symlink_to(tmp_path / "elsewhere")
 
     assert is_open_to_others(link, status(0o440))
+
+
+def test_opened_when_a_call_on_the_descriptor_fails_then_the_error_names_the_file() -> None:
+    with (
+        pytest.raises(OSError, match="No space left on device: '/dev/full'"),
+        opened(Path("/dev/full"), os.O_WRONLY) as fd,
+    ):
+        write_all(fd, b"x")
