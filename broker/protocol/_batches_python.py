@@ -39,7 +39,6 @@ _MAGIC_AT = 16
 _LEAST_SIZES = (14, 22, HEADER_BYTES - _OFFSET_AND_SIZE_BYTES)  # by magic
 _AFTER_EPOCH = struct.Struct(">bIhiqqqhii")
 _EPOCH = struct.Struct(">i")
-_STAMP = struct.Struct(">q4xi")  # the size between them stays
 _OLD_HEADER = struct.Struct(">IBb")
 _OLD_TIMESTAMP = struct.Struct(">q")
 _OLD_CHECKED_FROM = 16
