@@ -84,8 +84,9 @@ def test_archive_when_replicas_share_it_then_the_longer_segment_stays(
     segment = tmp_path / segment_name(0)
     for size in sizes:
         segment.write_bytes(MESSAGE * size)
-        archived = archive_segment(tmp_path, PARTITION, segment)
+        archive_segment(tmp_path, PARTITION, segment)
 
+    archived = tmp_path / "t_0-0" / f"{segment.name}.gz"
     assert gzip.decompress(archived.read_bytes()) == MESSAGE * 2
 
 
