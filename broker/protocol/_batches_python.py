@@ -22,6 +22,8 @@ from broker.protocol.primitives import INT32, Buffer
 from broker.protocol.record_batch import (
     CHECKED_FROM,
     HEADER_BYTES,
+    HEADER_COST,
+    MAX_HEADERS,
     MAX_RECORDS_BYTES,
     NO_TIMESTAMP,
     RECORD_COLUMN_NAMES,
@@ -203,9 +205,9 @@ def decode_records(
     Args:
         buffer: batches; a partial one at the end is not decoded.
         with_control: also return the records of control batches.
-        max_bytes: the most bytes of batches without their headers, unfolded; the walk ends before
-            the batch that would exceed it, but takes at least one, of up to
-            `MAX_DECOMPRESSED_BYTES` if it is compressed.
+        max_bytes: the most bytes of batches without their headers, unfolded, and `HEADER_COST` for
+            each header of a record; the walk ends before the batch that would exceed it, but takes
+            at least one, of up to `MAX_DECOMPRESSED_BYTES` if it is compressed.
     """
     rows, position, fault = _walk(buffer, max_bytes, with_control=with_control)
     records = [
@@ -259,9 +261,10 @@ def _rows_of(view: memoryview, batch: RecordBatch) -> tuple[list[_Row] | Fault, 
             return Fault.COMPRESSED, 0
         data = opened
     try:
-        return _parse(data, batch), len(data)
+        rows = _parse(data, batch)
     except (_BrokenError, IndexError):
         return Fault.RECORDS, 0
+    return rows, len(data) + HEADER_COST * sum(len(row[4]) for row in rows)
 
 
 def _old_rows_of(view: memoryview, batch: RecordBatch) -> tuple[list[_Row] | Fault, int]:
@@ -306,7 +309,7 @@ def _parse(data: bytes, batch: RecordBatch) -> list[_Row]:
     if batch.record_count > len(data) // _LEAST_RECORD_BYTES:
         raise _BrokenError
     rows: list[_Row] = []
-    position, last = 0, -1
+    position, last, headers_left = 0, -1, MAX_HEADERS
     fixed = batch.max_timestamp if batch.has_append_time else None
     for _ in range(batch.record_count):
         size, position = _varint(data, position)
@@ -317,8 +320,9 @@ def _parse(data: bytes, batch: RecordBatch) -> list[_Row]:
         key, position = _field(data, position)
         value, position = _field(data, position)
         count, position = _varint(data, position)
-        if not 0 <= count <= (len(data) - position) // _LEAST_HEADER_BYTES:
+        if not 0 <= count <= min(headers_left, (len(data) - position) // _LEAST_HEADER_BYTES):
             raise _BrokenError
+        headers_left -= count
         headers = []
         for _ in range(count):
             name, position = _field(data, position)

@@ -38,6 +38,10 @@ HEADER_BYTES = 61
 CRC_AT = 17
 CHECKED_FROM = 21  # what the CRC covers
 NO_TIMESTAMP = -1
+MAX_HEADERS = 1 << 20
+"""Of the records of a batch: one may be two bytes, and takes a hundred times that in memory."""
+HEADER_COST = 64
+"""The bytes that each counts for in a limit of bytes."""
 MAX_RECORDS_BYTES = 2**31 - 1  # so that the offsets in `RecordColumns` are int32
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")

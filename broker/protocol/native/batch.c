@@ -198,7 +198,8 @@ static enum outcome read_headers(struct cursor *cursor, struct record *record,
                                  struct records *records) {
     int64_t count;
     if (!read_varint(cursor, 32, &count) || count < 0 ||
-        count > (cursor->end - cursor->at) / LEAST_HEADER_BYTES)
+        count > (cursor->end - cursor->at) / LEAST_HEADER_BYTES ||
+        (size_t)count > records->header_limit - records->header_count)
         return BROKEN;
     record->first_header = records->header_count;
     record->header_count = (size_t)count;
@@ -258,6 +259,7 @@ bool parse_batch(const struct batch *batch, struct field content, struct records
                  enum fault *fault) {
     size_t count = records->count, header_count = records->header_count;
     bool has_memory;
+    records->header_limit = header_count + BATCH_MAX_HEADERS;
     *fault = FAULT_NONE;
     if (batch->magic == BATCH_MAGIC)
         has_memory = parse_new(batch, content, records, fault);

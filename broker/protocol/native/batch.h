@@ -14,6 +14,8 @@ enum {
     BATCH_EPOCH_AT = 12,
     BATCH_MAGIC_AT = 16,
     BATCH_LAST_DELTA_AT = 23,
+    BATCH_MAX_HEADERS = 1 << 20, /* of its records */
+    BATCH_HEADER_COST = 64,      /* bytes that each counts for in a limit of bytes */
 };
 
 /* One batch, or one outer message of formats 0 and 1; see RecordBatch in record_batch.py. */
@@ -68,6 +70,7 @@ struct records {
     struct header *headers;
     size_t header_count;
     size_t header_room;
+    size_t header_limit; /* the most that there may be behind this batch */
 };
 
 static inline uint64_t load_uint64(const uint8_t *data) {

@@ -82,6 +82,7 @@ static bool take(struct decoding *decoding, const struct batch *batch, struct fi
     }
     if (decoding->fault)
         return false;
+    size += BATCH_HEADER_COST * (records->header_count - header_count);
     bool is_too_much = decoding->position && size > decoding->left_bytes;
     if (is_too_much || (is_control(batch) && !decoding->with_control)) {
         records->count = count;

@@ -35,6 +35,7 @@ from tests.support.record_batches import (
     batch_bytes,
     old_bytes,
     records_from,
+    varint,
     wrapper,
 )
 
@@ -290,6 +291,20 @@ def test_bomb_when_decoded_then_costs_no_more_than_the_limit(engine: Engine, cod
     assert peak_bytes < 3 * LIMIT_BYTES
     with pytest.raises(InvalidMessageError, match=f"unfolds to more than {LIMIT_BYTES} bytes"):
         unfold_batch(codec, 2, packed)
+
+
+def test_headers_when_two_bytes_each_then_are_bounded_by_what_they_take(engine: Engine) -> None:
+    def batch(headers: int) -> bytes:
+        record = b"\0\0\0\x01\x01" + varint(headers) + b"\0\x01" * headers
+        fields = RecordBatch(last_offset_delta=0, record_count=1)
+        return batch_bytes(varint(len(record)) + record, fields)
+
+    assert engine.decode_records(batch((1 << 20) + 1))[1:] == (0, Fault.RECORDS)
+    first, second = batch(1), batch(100)
+    assert len(second) < 1000
+    found = engine.decode_records(first + second, max_bytes=6400)
+    assert found[1:] == (len(first), Fault.NONE)
+    assert len(engine.decode_records(first + second, max_bytes=8000).records) == 2
 
 
 def test_decoding_when_a_limit_is_reached_then_ends_before_the_next_batch(engine: Engine) -> None:
