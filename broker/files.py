@@ -27,9 +27,8 @@ def is_open_to_others(path: Path, found: os.stat_result) -> bool:
     if others != stat.S_IRGRP or found.st_uid != 0:
         return others != 0
     # systemd's LoadCredential= has the service's user in an ACL, whose mask is shown as the group's
-    real = path.resolve()
-    own = os.environ.get("CREDENTIALS_DIRECTORY") or _CREDENTIALS
-    return not any(real.is_relative_to(Path(one).resolve()) for one in (own, _CREDENTIALS))
+    given = (os.environ.get("CREDENTIALS_DIRECTORY") or _CREDENTIALS, _CREDENTIALS)
+    return not any(path.resolve().is_relative_to(Path(one).resolve()) for one in given)
 
 
 FileStamp = tuple[int, int, int]
@@ -38,11 +37,10 @@ FileStamp = tuple[int, int, int]
 
 def stamp_of(path: Path) -> FileStamp | None:
     """Return the stamp of a file, None if there is none that can be found."""
-    try:
+    with suppress(OSError):
         found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+        return found.st_ino, found.st_mtime_ns, found.st_size
+    return None
 
 
 def open_file(path: Path, flags: int, mode: int = _FILE_MODE) -> int:
@@ -82,9 +80,8 @@ def is_out_of_descriptors(error: OSError) -> bool:
 
 def reason_of(error: OSError) -> str:
     """Return why a system call failed, and a remedy where one is known."""
-    reason = error.strerror or str(error)
     hint = "; raise the limit on open files (ulimit -n)" if is_out_of_descriptors(error) else ""
-    return reason + hint
+    return (error.strerror or str(error)) + hint
 
 
 def sync_directory(directory: Path) -> None:

@@ -118,14 +118,11 @@ def prune(config: BrokerConfig, now_ms: int) -> None:
     """Remove the files past the retention of archives; an error is logged."""
     if config.archive_dir is None or not config.archive_dir.is_dir():
         return
+    retention_ms = config.archive_retention_ms or now_ms  # 0: for good, as nothing is so old
     try:
         for directory in config.archive_dir.iterdir():
             found = archived_segments(directory) if directory.is_dir() else []
-            count = 0
-            if config.archive_retention_ms:
-                count = expired_count(
-                    found, now_ms=now_ms, retention_ms=config.archive_retention_ms
-                )
+            count = expired_count(found, now_ms=now_ms, retention_ms=retention_ms)
             kept = found[count:]
             count += excess_count(kept, retention_bytes=config.archive_retention_bytes)
             for one in found[:count]:
@@ -135,16 +132,14 @@ def prune(config: BrokerConfig, now_ms: int) -> None:
         logger.error("retention of the archive %s: %s", config.archive_dir, error)
 
 
-def archive_segment(
-    archive_dir: Path, partition: TopicPartition, path: Path, broker_id: int = 0
-) -> Path:
+def archive_segment(archive: Path, partition: TopicPartition, path: Path, broker: int = 0) -> Path:
     """Compress a closed segment into the archive, verify the copy, and return its path.
 
     What a topic of the same name has left there, before it was deleted, is not overwritten.
     """
-    directory = archive_dir / f"{partition.topic}_{partition.name}"
+    directory = archive / f"{partition.topic}_{partition.name}"
     target = directory / f"{path.name}{ARCHIVE_SUFFIX}"
-    temporary = directory / f"{target.name}.{broker_id}.tmp"  # brokers may share the archive
+    temporary = directory / f"{target.name}.{broker}.tmp"  # brokers may share the archive
     try:
         if _has(target, path):
             return target
@@ -163,7 +158,7 @@ def archive_segment(
             raise OSError("it read back as other bytes than were written")
         temporary.replace(target)
         sync_directory(directory)
-        sync_directory(archive_dir)
+        sync_directory(archive)
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)

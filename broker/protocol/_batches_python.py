@@ -18,12 +18,10 @@ from zlib import crc32
 from broker.protocol import record_batch
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, codec_of_batch
 from broker.protocol.message import Fault
-from broker.protocol.primitives import INT32, Buffer
+from broker.protocol.primitives import INT32, INT64, Buffer
 from broker.protocol.record_batch import (
     CHECKED_FROM,
     HEADER_BYTES,
-    HEADER_COST,
-    MAX_HEADERS,
     MAX_RECORDS_BYTES,
     NO_TIMESTAMP,
     RECORD_COLUMN_NAMES,
@@ -40,9 +38,7 @@ _OFFSET_AND_SIZE_BYTES = 12
 _MAGIC_AT = 16
 _LEAST_SIZES = (14, 22, HEADER_BYTES - _OFFSET_AND_SIZE_BYTES)  # by magic
 _AFTER_EPOCH = struct.Struct(">bIhiqqqhii")
-_EPOCH = struct.Struct(">i")
 _OLD_HEADER = struct.Struct(">IBb")
-_OLD_TIMESTAMP = struct.Struct(">q")
 _OLD_CHECKED_FROM = 16
 _OLD_KEY_AT = (18, 26)  # by magic
 _LAST_OLD_CODEC = 3
@@ -103,7 +99,7 @@ def _read_batch(view: memoryview, position: int) -> RecordBatch | Fault:
     size += _OFFSET_AND_SIZE_BYTES
     if magic < record_batch.MAGIC:
         return _read_old(view, position, size, magic, offset)
-    (epoch,) = _EPOCH.unpack_from(view, position + _OFFSET_AND_SIZE_BYTES)
+    (epoch,) = INT32.unpack_from(view, position + _OFFSET_AND_SIZE_BYTES)
     fields = _AFTER_EPOCH.unpack_from(view, position + _MAGIC_AT)
     batch = RecordBatch(position, size, magic, offset, epoch, *fields[1:])
     if crc32c(view[position + CHECKED_FROM : batch.end]) != batch.crc:
@@ -130,7 +126,7 @@ def _read_old(
         return Fault.OFFSETS
     timestamp = NO_TIMESTAMP
     if magic:
-        (timestamp,) = _OLD_TIMESTAMP.unpack_from(view, position + _OLD_KEY_AT[0])
+        (timestamp,) = INT64.unpack_from(view, position + _OLD_KEY_AT[0])
     batch = RecordBatch(
         position,
         size,
@@ -184,15 +180,11 @@ def stamp_batches(buffer: Buffer, base_offset: int, leader_epoch: int, /) -> tup
             raise ValueError("a record batch has no offsets")
         if not 0 <= base_offset < _MAX_INT64 - delta:
             raise OverflowError("the offset after the last record exceeds 64 bits")
-        _put_stamp(stamped, position, base_offset, leader_epoch)
+        INT64.pack_into(stamped, position, base_offset)
+        stamped[position + 12 : position + 16] = leader_epoch.to_bytes(4, "big", signed=True)
         base_offset += delta + 1
         position += _OFFSET_AND_SIZE_BYTES + size
     return bytes(stamped), base_offset
-
-
-def _put_stamp(buffer: bytearray, position: int, base_offset: int, leader_epoch: int) -> None:
-    buffer[position : position + 8] = base_offset.to_bytes(8, "big")
-    buffer[position + 12 : position + 16] = leader_epoch.to_bytes(4, "big", signed=True)
 
 
 def decode_records(
@@ -264,7 +256,7 @@ def _rows_of(view: memoryview, batch: RecordBatch) -> tuple[list[_Row] | Fault, 
         rows = _parse(data, batch)
     except (_BrokenError, IndexError):
         return Fault.RECORDS, 0
-    return rows, len(data) + HEADER_COST * sum(len(row[4]) for row in rows)
+    return rows, len(data) + record_batch.HEADER_COST * sum(len(row[4]) for row in rows)
 
 
 def _old_rows_of(view: memoryview, batch: RecordBatch) -> tuple[list[_Row] | Fault, int]:
@@ -309,7 +301,7 @@ def _parse(data: bytes, batch: RecordBatch) -> list[_Row]:
     if batch.record_count > len(data) // _LEAST_RECORD_BYTES:
         raise _BrokenError
     rows: list[_Row] = []
-    position, last, headers_left = 0, -1, MAX_HEADERS
+    position, last, headers_left = 0, -1, record_batch.MAX_HEADERS
     fixed = batch.max_timestamp if batch.has_append_time else None
     for _ in range(batch.record_count):
         size, position = _varint(data, position)

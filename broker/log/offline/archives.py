@@ -108,24 +108,21 @@ def restore(
         return done
 
 
-def _plan(
-    archived: list[ArchivedSegment], target: Path, owner: int | None
-) -> list[RestoredSegment]:
+def _plan(found: list[ArchivedSegment], target: Path, owner: int | None) -> list[RestoredSegment]:
     """Return what is missing of a partition's segments, newest first, once it is known to fit."""
-    if owner not in (None, archived[0].partition.home) or (target / _REPLICA_NAME).exists():
+    if owner not in (None, found[0].partition.home) or (target / _REPLICA_NAME).exists():
         raise errors.ConflictError(
             f"{target} is for a replica, which gets its segments from its leader: restore "
-            f"{archived[0].partition} to another directory, and send it with `pylogctl log replay`",
+            f"{found[0].partition} to another directory, and send it with `pylogctl log replay`",
             "REPLICA",
         )
-    for one, later in itertools.pairwise(archived):
+    for one, later in itertools.pairwise(found):
         _check_joint(one, later.start, later.file)
     present = segments.segments_of(target) if target.is_dir() else []
-    names = {path.name: path for path in present}
     missing = []
-    for one in archived:
+    for one in found:
         path = target / Path(one.file).name.removesuffix(ARCHIVE_SUFFIX)
-        if path.name not in names:
+        if path not in present:
             missing.append(RestoredSegment(one.partition, one.start, one.end, one.file, str(path)))
         elif path.stat().st_size != one.end - one.start:
             raise errors.ConflictError(
@@ -134,7 +131,7 @@ def _plan(
                 "SEGMENT_EXISTS",
             )
     if missing and present:
-        last = archived[len(missing) - 1]
+        last = found[len(missing) - 1]
         _check_joint(last, segments.base_offset_of(present[0]) or 0, str(present[0]))
     return missing[::-1]
 
