@@ -18,6 +18,7 @@ from broker.protocol.client_requests import (
     ReadRequest,
 )
 from broker.protocol.codec import Fault, decode
+from broker.protocol.envelope import open_envelope
 from broker.protocol.message import entry_end, has_length
 from broker.protocol.message_set import filter_entries, raise_fault
 from broker.protocol.primitives import Buffer
@@ -88,7 +89,7 @@ class FilteredSet:
         self._decoded: list[tuple[list[Message], int, Fault]] = []
         for run_offset, entries in runs:
             messages, valid_bytes, fault = decode(entries, run_offset)
-            selected = is_wanted.select([payload for _, _, payload in messages])
+            selected = is_wanted.select([open_envelope(stored)[1] for _, _, stored in messages])
             wanted = list(compress(messages, selected))
             self._decoded.append((wanted, run_offset + valid_bytes, fault))
 

@@ -29,6 +29,7 @@ from broker.protocol.codec import (
     unfold,
 )
 from broker.protocol.compression import Codec
+from broker.protocol.envelope import MAGIC, open_envelope
 from broker.protocol.message import (
     CRC_BYTES,
     ENTRY_OVERHEAD_BYTES,
@@ -308,7 +309,7 @@ def filter_entries(buffer: Buffer, is_wanted: PayloadTest, max_kept_bytes: int) 
         scanned = scan(view[position:])
         if scanned.wrappers:
             messages, valid_bytes, fault = decode(view[position:], position)
-            selected = is_wanted.select([payload for _, _, payload in messages])
+            selected = is_wanted.select([open_envelope(stored)[1] for _, _, stored in messages])
             offsets = [offset for offset, _, _ in messages]
         else:
             valid_bytes, fault = scanned.valid_bytes, scanned.fault
@@ -334,7 +335,12 @@ def filter_entries(buffer: Buffer, is_wanted: PayloadTest, max_kept_bytes: int) 
 
 
 def _payload_start(data: bytes, position: int) -> int:
-    return position + MIN_ENTRY_BYTES + bool(data[position + LENGTH_BYTES])
+    """Return where the payload of an entry starts, behind its envelope."""
+    start = position + MIN_ENTRY_BYTES + bool(data[position + LENGTH_BYTES])
+    if data.startswith(MAGIC, start):
+        end = entry_end(data, position)
+        start = end - len(open_envelope(data[start:end])[1])
+    return start
 
 
 class _Spans:

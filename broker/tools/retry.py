@@ -28,6 +28,7 @@ from broker.consumer.chunk import inner_index
 from broker.consumer.stream import ConsumerStream
 from broker.errors import ConsumerTimeoutError, RetryStoreBusyError, RetryStoreError
 from broker.files import sync_directory
+from broker.protocol.envelope import open_envelope
 from broker.topic import TopicPartition
 
 DATABASE_NAME = "retry.db"
@@ -79,6 +80,10 @@ class RetryMessage(NamedTuple):
     next_offset: int
     inner: int
     payload: bytes
+
+    def opened(self) -> RetryMessage:
+        """Return it with the payload alone, without the envelope that is kept with it."""
+        return self._replace(payload=open_envelope(self.payload)[1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ class ExecCommand:
     def run(self, message: retry.RetryMessage) -> None:
         """Run the command for a message and wait for its end; raise `_CommandFailedError`."""
         self._run_count += 1
+        message = message.opened()
         words = [self._fill(word, message) for word in self._words]
         try:
             process = subprocess.Popen(words, stdin=subprocess.PIPE, process_group=0)
@@ -181,7 +182,7 @@ class Executor:
     def take(self, message: MessageFacts) -> bool:
         """Handle a message; return whether that succeeded, or the message is kept."""
         partition, offset, next_offset, inner = message[:4]
-        given = retry.RetryMessage(partition, offset, next_offset, inner, message.payload)
+        given = retry.RetryMessage(partition, offset, next_offset, inner, message.stored)
         where = f"{partition} at {offset}"
         if self.handler is not None:
             outcome = self.handler.handle(given)

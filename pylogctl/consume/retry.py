@@ -135,7 +135,7 @@ DOCUMENT = Document("retry.list/1", RetryRow, empty="no messages")
 
 def _rows(entries: Iterable[RetryEntry]) -> Iterator[RetryRow]:
     for entry in entries:
-        message = entry.message
+        message = entry.message.opened()
         yield RetryRow.of(
             message,
             topic=message.partition.topic,

@@ -18,7 +18,7 @@ from broker.log.offline.segments import (
 )
 from broker.patterns import PayloadTest
 from broker.positions import NO_RANGE, parse_offset_spec, resolve
-from broker.protocol.envelope import open_envelope
+from broker.protocol.envelope import Envelope, open_envelope
 from broker.protocol.message_set import Entry, messages_of
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.decoding import Decoding
@@ -34,13 +34,17 @@ _DIRECTORY = re.compile(r"(.+)[_-](\d+)")
 
 
 class Dumped(NamedTuple):
-    """A message of a segment file; `inner` is None for a whole entry."""
+    """A message of a segment file; `inner` is None for a whole entry.
+
+    `payload` is as stored, or decoded and without the envelope.
+    """
 
     entry: Entry
     is_valid: bool
     inner: int | None
     crc: int
     payload: bytes
+    envelope: Envelope | None = None
 
 
 class _FileSource:
@@ -139,7 +143,8 @@ def dump_file(
         if end is not None and offset >= end.offset + (end.inner > 0):
             return
         for number, dumped in enumerate(take(entry)):
-            if is_wanted is not None and not (dumped.is_valid and is_wanted(dumped.payload)):
+            payload = open_envelope(dumped.payload)[1]
+            if is_wanted is not None and not (dumped.is_valid and is_wanted(payload)):
                 continue
             position = MessagePosition(offset, number)
             if shallow or (position >= found.start and (end is None or position < end)):
@@ -149,8 +154,9 @@ def dump_file(
 def _decoded(path: Path, offset: int, dumped: Dumped, decoding: Decoding) -> Dumped:
     if not dumped.is_valid or (dumped.entry.codec and dumped.inner is None):
         return dumped  # damaged, or a compressed set as a whole
-    payload = decoding.payload(partition_of(path), offset, dumped.payload)
-    return dumped if payload is None else dumped._replace(payload=payload)
+    envelope, payload = open_envelope(dumped.payload)
+    shown = decoding.payload(partition_of(path), offset, payload)
+    return dumped if shown is None else dumped._replace(payload=shown, envelope=envelope)
 
 
 def of_each(
@@ -262,5 +268,5 @@ def facts_of(path: Path, dumped: Dumped) -> MessageFacts:
         codec=_codec_name(dumped.entry),
         magic=dumped.entry.magic,
         payload=payload,
-        envelope=envelope,
+        envelope=dumped.envelope or envelope,
     )

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import pylogctl
-from broker import Broker, SimpleConsumer
+from broker import Broker, RetryMessage, RetryStore, SimpleConsumer, TopicPartition
 from broker.protocol.envelope import Envelope, open_envelope
 from pylogctl.cli.environment import ExitStatus
 from tests.integration.pylogctl.proxies import BrokerOf07
@@ -54,7 +54,9 @@ def test_consume_when_some_messages_have_envelopes_then_shows_payloads_times_and
     assert consume().text == "plain\na\nb\n"
     assert consume("-n", "2").text == "plain\na\n"
     assert consume("--raw").stdout == plain + a + b
-    assert consume("--grep", "^a$").text == "a\n"
+    for at_broker in ((), ("--grep-at", "broker")):
+        assert consume("--grep", "^a$", *at_broker).text == "a\n"
+        assert consume("--grep", "PLE", "--invert", *at_broker).text == "plain\na\nb\n"
     assert consume("--where", "sequence>0").text == "b\n"
     assert consume("-F", "%T{ms} %h %s\\n").text.splitlines() == [
         "- - plain",
@@ -67,6 +69,40 @@ def test_consume_when_some_messages_have_envelopes_then_shows_payloads_times_and
     rows = [json.loads(line) for line in consume("--jsonl").text.splitlines()]
     assert "host" not in rows[0]
     assert (rows[2]["payload"], rows[2]["sequence"], rows[2]["host"]) == ("b", 1, second.host)
+
+
+def test_log_when_messages_have_envelopes_then_searches_and_decodes_their_payloads(
+    running_broker: Broker, invoke: Invoke, at: str, tmp_path: Path
+) -> None:
+    (tmp_path / "r.avsc").write_text('{"type": "record", "name": "r", "fields": []}')
+    invoke("produce", "t", "-b", at, "--envelope", stdin=b"a\nb\n")
+    schema = ("--schema", str(tmp_path / "r.avsc"))
+    invoke("produce", "u", "-b", at, "--envelope", *schema, stdin=b"{}\n")
+
+    def log(command: str, topic: str, *args: str) -> str:
+        (file,) = running_broker.config.data_dirs[0].glob(f"{topic}_*/*.pylog")
+        text: str = invoke("log", command, *args, str(file)).text
+        return text
+
+    assert log("grep", "t", "^b$", "-F", "%s\\n") == "b\n"
+    assert log("grep", "t", "PLE") == ""
+    assert log("dump", "u", "--decode", "auto", "-b", at, "-F", "%h %s\\n").endswith("=0 {}\n")
+
+
+def test_retry_when_a_kept_message_has_an_envelope_then_hands_on_its_payload(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    stored_payload = Envelope(1, "h", 1, 0).wrap(b"a")
+    with RetryStore(tmp_path) as store:
+        message = RetryMessage(TopicPartition("t", 0, 0), 0, 9, 0, stored_payload)
+        store.add(message, attempts=1, next_attempt_ms=None, error="")
+
+    (row,) = json.loads(invoke("retry", "list", str(tmp_path), "--output", "json").text)["data"]
+    command = f"sh -c 'cat > {tmp_path}/out; echo {{size}} >> {tmp_path}/out'"
+    invoke("retry", "drain", str(tmp_path), "--all", "--exec", command)
+
+    assert (row["payload"], row["size"]) == ("a", 1)
+    assert (tmp_path / "out").read_text() == "a1\n"
 
 
 def test_produce_when_it_resumes_then_refuses_envelopes(invoke: Invoke, at: str) -> None:
