@@ -187,8 +187,6 @@ def _check_records(env: Environment, options: ProduceOptions) -> None:
         raise UsageError("--tee cannot be used with --output (both write to stdout)")
     if records.resume is not None and options.input.template:
         raise UsageError("--template cannot be used with --resume (its messages never repeat)")
-    if records.resume is not None and options.input.envelope:
-        raise UsageError("--envelope cannot be used with --resume (its messages never repeat)")
     if records.verify and options.sending.no_barrier:
         raise UsageError(
             "--verify cannot be used with --no-barrier (only what is flushed can be read back)"

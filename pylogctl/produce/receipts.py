@@ -1,7 +1,7 @@
 """Receipts: a line for each acknowledged message, by which a later run skips confirmed messages.
 
 `{"seq":7,"topic":"t","partition":"0-0","offset":330,"size":5,"crc":"3610a686"}`: `seq` is the
-number of the message in the input, from 1.
+number of the message in the input, from 1; size and CRC are of its payload, without an envelope.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from broker.protocol.checksum import crc32
+from broker.protocol.envelope import open_envelope
 from broker.protocol.message_set import iter_messages
 from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 from pylogctl.produce.sender import Confirmed
@@ -30,11 +31,16 @@ def write_receipt(stream: BinaryIO, confirmed: Confirmed) -> None:
     topic, name = batch.partition.topic, batch.partition.name
     messages = iter_messages(confirmed.message_set, confirmed.base_offset)
     lines = [
-        _LINE % (number, topic, name, one.offset, len(one.payload), one.crc)
+        _LINE % (number, topic, name, one.offset, *_size_and_crc(one.payload))
         for number, one in zip(batch.numbers, messages, strict=True)
     ]
     stream.write("".join(lines).encode())
     stream.flush()
+
+
+def _size_and_crc(stored: bytes) -> tuple[int, int]:
+    _, payload = open_envelope(stored)  # another run has other envelopes
+    return len(payload), crc32(payload)
 
 
 class EarlierReceipt:
@@ -79,7 +85,7 @@ class EarlierReceipt:
         """Return whether the message with a number, from 1, was confirmed; refuse a changed one."""
         if number > len(self._is_known) or not self._is_known[number - 1]:
             return False
-        if self._crcs[number - 1] != crc32(payload):
+        if self._crcs[number - 1] != _size_and_crc(payload)[1]:
             raise CliError(
                 ExitStatus.CORRUPT,
                 f"message {number} is not the one the receipt confirms",

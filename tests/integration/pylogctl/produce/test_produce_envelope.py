@@ -105,11 +105,17 @@ def test_retry_when_a_kept_message_has_an_envelope_then_hands_on_its_payload(
     assert (tmp_path / "out").read_text() == "a1\n"
 
 
-def test_produce_when_it_resumes_then_refuses_envelopes(invoke: Invoke, at: str) -> None:
-    result = invoke("produce", "t", "-b", at, "--envelope", "--resume", "r")
+def test_produce_when_it_resumes_with_envelopes_then_leaves_out_what_is_sent(
+    invoke: Invoke, consume: Callable[..., Result], at: str, tmp_path: Path
+) -> None:
+    where = ("produce", "t", "-b", at, "--envelope")
+    receipt = str(tmp_path / "receipt")
 
-    assert result.status == ExitStatus.USAGE
-    assert "--envelope cannot be used with --resume" in result.stderr
+    invoke(*where, "--receipt", receipt, stdin=b"a\nb\n")
+    resumed = invoke(*where, "--resume", receipt, stdin=b"a\nb\nc\n")
+
+    assert resumed.status == ExitStatus.OK, resumed.stderr
+    assert consume().text == "a\nb\nc\n"
 
 
 def test_produce_when_an_envelope_makes_a_message_too_large_then_names_it(
