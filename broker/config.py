@@ -368,16 +368,16 @@ class BrokerConfig(ListenerConfig, ZooKeeperConfig):
     )
 
     def __post_init__(self) -> None:
-        policies = {self.retention_policy, *self.topic_retention_policy.values()}
+        policies = self.policy_settings
         if "archive" in policies and self.archive_dir is None:
             raise ConfigError("log.cleanup.policy=archive needs log.archive.dir")
-        for policy in policies - {*CLEANUP_POLICIES}:
+        for policy in policies.keys() - {*CLEANUP_POLICIES}:
             from broker.plugins import POLICY, installed  # late: few brokers have plug-ins
 
             names = [*CLEANUP_POLICIES, *(one.name for one in installed(POLICY))]
             if ":" not in policy and policy not in names:
                 raise ConfigError(
-                    f"log.cleanup.policy is '{policy}'; it must be one of {', '.join(names)}, or a "
+                    f"{policies[policy]} is '{policy}'; it must be one of {', '.join(names)}, or a "
                     "plug-in, module:name"
                 )
         self._check_listeners()
@@ -420,6 +420,12 @@ class BrokerConfig(ListenerConfig, ZooKeeperConfig):
             parse_property(prop, text)
             normal[prop.field] = prop.name, text.strip()
         return dict(normal.values())
+
+    @property
+    def policy_settings(self) -> dict[str, str]:
+        """Return the policies for segments past retention, each with the setting that names it."""
+        by_topic = dict.fromkeys(self.topic_retention_policy.values(), "topic.log.cleanup.policy")
+        return by_topic | {self.retention_policy: "log.cleanup.policy"}
 
     @property
     def data_dir(self) -> Path:

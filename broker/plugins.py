@@ -226,4 +226,5 @@ def _error(kind: Kind, title: str, problem: str, *hints: str) -> ConfigError:
 
 
 def _cause(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    text = " ".join(str(error).split())  # on one line
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

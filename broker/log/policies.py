@@ -86,10 +86,8 @@ class PluggedPolicy:
 def plugged_policies(config: BrokerConfig) -> dict[str, PluggedPolicy]:
     """Return the plug-ins that the broker's own settings name as policies, by name."""
     # settings of topics in ZooKeeper can name none of them: they are a choice of CLEANUP_POLICIES
-    settings = dict.fromkeys(config.topic_retention_policy.values(), "topic.log.cleanup.policy")
-    settings[config.retention_policy] = "log.cleanup.policy"
     return {
         name: PluggedPolicy(setting, name)
-        for name, setting in settings.items()
+        for name, setting in config.policy_settings.items()
         if name not in CLEANUP_POLICIES
     }

@@ -205,7 +205,8 @@ class Retention:
             is_there=is_there,
             failed=failures.append,
         )
-        self.removed_bytes += sum(one.size for one in removed)
+        with lock:  # two threads count
+            self.removed_bytes += sum(one.size for one in removed)
         return failures
 
 

@@ -156,18 +156,17 @@ class TopicPartitions:
     def _choose_of(
         self, partitions: list[TopicPartition], topic: str, key: bytes | None
     ) -> TopicPartition:
+        count = len(partitions)
         try:
-            index = self._partitioner(key, len(partitions))
+            index = self._partitioner(key, count)
+            if not 0 <= index < count:
+                name = getattr(self._partitioner, "title", "the partitioner")
+                raise errors.PluginError(f"{name} picks place {index} of the {count} partitions")
         except errors.PluginError as error:
             shown = (
                 "a message without a key" if key is None else f"the message with key {key!r:.80}"
             )
             raise error.about(f"{shown} for topic '{topic}'") from error
-        if not 0 <= index < len(partitions):
-            raise errors.ConfigError(
-                f"the partitioner picks place {index} of the {len(partitions)} partitions of "
-                f"topic '{topic}'"
-            )
         return partitions[index]
 
     def replacement(self, topic: str, broker_id: int) -> TopicPartition | None:

@@ -296,6 +296,7 @@ def test_topic_map_when_it_has_blanks_then_they_mean_nothing(
         ("log.file.size", "4", "log.file.size is 4; it must be at least 5"),
         ("log.roll.hours", "0", "log.roll.hours is 0; it must be at least 1"),
         ("log.cleanup.policy", "burn", "it must be one of delete, archive"),
+        ("topic.log.cleanup.policy", "t:burn", "topic.log.cleanup.policy is 'burn'; it must be"),
         ("topic.partition.count.map", "a", "has 'a'; each item is topic:number"),
         ("topic.partition.count.map", ":1", "has ':1'; each item is topic:number"),
         ("topic.partition.count.map", "a:1, :2", "has ':2'; each item is topic:number"),
