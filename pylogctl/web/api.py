@@ -246,6 +246,7 @@ def message_document(
         truncated=is_cut,
         problem=row.problem,
         note=row.note,
+        sent=row.sent,
     )
 
 

@@ -125,7 +125,10 @@ PartitionList = _list_of("PartitionList", struct_of(PartitionInfo))
 
 
 class MessageDocument(Struct, kw_only=True):
-    """A message; with a `problem` a place where none can be read; `note`: how it was decoded."""
+    """A message; with a `problem` a place where none can be read; `note`: how it was decoded.
+
+    `sent`: when, where and as which message it was made, if its producer tells with an envelope.
+    """
 
     partition: str
     offset: int
@@ -137,6 +140,7 @@ class MessageDocument(Struct, kw_only=True):
     truncated: bool
     problem: str = ""
     note: str = ""
+    sent: str = ""
 
 
 class MessageList(Struct):

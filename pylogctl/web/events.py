@@ -218,7 +218,7 @@ class _Tail:
                 at = MessagePosition(one.offset, one.inner)
                 # a compressed set is read as a whole
                 if at >= self.positions.get(one.partition, at):
-                    self._add(ShownMessage(one.partition, *at, one.value, "", one.next_offset))
+                    self._add(ShownMessage.of(one))
         except BrokerError as error:
             last = _problem(str(error))
         except Exception:

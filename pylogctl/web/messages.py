@@ -16,9 +16,11 @@ from broker.api.client import Client
 from broker.api.errors import CorruptMessage
 from broker.errors import ArgumentError, BrokerError, SchemaMismatchError
 from broker.partition_patterns import parse_partition
+from broker.protocol.codec import Message
+from broker.protocol.envelope import Envelope
 from broker.schemas.payloads import Decoder, remembering, split, to_json
 from broker.topic import MessagePosition, TopicPartition
-from broker.units import counted
+from broker.units import counted, format_time
 from pylogctl.web.problems import ProblemError
 
 MAX_ROWS = 500
@@ -41,6 +43,21 @@ class ShownMessage(NamedTuple):
     problem: str  # why it cannot be read; empty if it can
     next_offset: int
     note: str = ""  # by which schema the value is decoded, or why it is not
+    envelope: Envelope | None = None
+
+    @classmethod
+    def of(cls, one: Message) -> ShownMessage:
+        """Return a message that a client has read."""
+        place = one.partition, one.offset, one.inner
+        return cls(*place, one.value, "", one.next_offset, envelope=one.envelope)
+
+    @property
+    def sent(self) -> str:
+        """When, where and as which message its producer made it; empty without an envelope."""
+        if self.envelope is None:
+            return ""
+        time_us, host, producer, number = self.envelope
+        return f"{format_time(time_us // 1000)} by {host}, number {number} of {producer:08x}"
 
 
 class MessagePage(NamedTuple):
@@ -240,7 +257,7 @@ class _Walk:
                     if len(rows) == count or (end is not None and at >= end) or budget.spent:
                         budget.used_bytes += at.offset - start.offset
                         return rows, at
-                    rows.append(ShownMessage(partition, *at, one.value, "", one.next_offset))
+                    rows.append(ShownMessage.of(one))
             except CorruptMessage as error:
                 at = MessagePosition(reader.positions[partition])
                 following = MessagePosition(self._boundary_from(min(at.offset + 1, self.last)))

@@ -193,6 +193,7 @@ async def show_message(call: Call, topic: str, partition: str, offset: int) -> R
         inner=row.inner,
         next_offset=next_offset,
         problem=row.problem,
+        sent=row.sent,
         shown=_payload_of(row, wanted, limit=WHOLE_BYTES),
         wanted=wanted,
         raw_url=_raw_url(row),

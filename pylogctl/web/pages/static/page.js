@@ -243,7 +243,7 @@ customElements.define("message-list", class extends HTMLElement {
     const kind = one.encoding === "text" ? "" : `${one.encoding} `;
     const cell = (label, ...children) => element("td", { "data-label": label }, ...children);
     const text = element("details", {}, element("summary", {}, element("b", {}, kind), value.slice(0, 160).replace(/\s+/g, " ") || "(empty)"),
-      element("pre", {}, value), element("p", { class: "note" }, one.truncated ? "Open it to see the rest." : ""));
+      element("pre", {}, value), element("p", { class: "note" }, (one.sent && `Sent ${one.sent}. `) + (one.truncated ? "Open it to see the rest." : "")));
     return element("tr", { class: "new" },
       element("th", { scope: "row" }, element("a", { href: place }, one.offset)),
       cell("Partition", one.partition), cell("Size", `${one.size} B`),

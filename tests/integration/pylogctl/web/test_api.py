@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import html
 import json
+import re
 import socket
 import threading
 import urllib.error
@@ -123,6 +125,20 @@ def test_messages_when_filtered_then_brokers_look_for_the_text(site: Served) -> 
     _, found, _ = get(site, "/topics/orders/messages?filter=%22id%22%3A%20119")
     assert len(found["items"]) == 2
     assert found["scanned"] > 0
+
+
+def test_message_when_it_has_an_envelope_then_its_time_and_producer_are_shown(site: Served) -> None:
+    with site.client.producer(envelope=True) as producer:
+        place = producer.send("enveloped", "a value").result()
+
+    _, found, _ = get(site, "/topics/enveloped/messages?filter=a+value")
+
+    (item,) = found["items"]
+    assert item["value"] == "a value"
+    assert re.fullmatch(r"20\d\d-.*Z by .+, number 0 of [0-9a-f]{8}", item["sent"])
+    for page in ("", f"/partitions/{place.partition.name}/messages/{place.offset}"):
+        path = "/topics/enveloped" + (page or "/messages")
+        assert item["sent"] in html.unescape(site.get(path)[1])
 
 
 def test_messages_when_binary_then_they_are_shown_as_hex_and_others_stay(site: Served) -> None:
