@@ -129,9 +129,9 @@ class SchemaClient:
         self._ask(SchemaOperation.SET_COMPATIBILITY, subject, level=level)
 
     def contract(self, topic: str) -> TopicContract:
-        """Return which schemas the messages of a topic have."""
-        subject, validation = self._ask(SchemaOperation.CONTRACT, topic)
-        return TopicContract(subject, Validation(validation))
+        """Return which schemas, and whether envelopes, the messages of a topic have."""
+        subject, validation, has_envelopes = self._ask(SchemaOperation.CONTRACT, topic)
+        return TopicContract(subject, Validation(validation), has_envelopes)
 
     def same_ids(self, schema_id: int) -> list[RegisteredSchema]:
         """Return the versions of all subjects that have an id."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from itertools import count
 
 from broker.client.cluster import Cluster, Connect
-from broker.protocol.client_requests import StatusParts, StatusRequest
+from broker.client.schemas import SchemaClient
+from broker.errors import UnsupportedVersionError
 from broker.protocol.envelope import Envelope
-from broker.protocol.layouts import DATA
 
 
 class Stamper:
@@ -49,15 +47,11 @@ class Stamper:
 
 
 def has_envelopes(cluster: Cluster, connect: Connect, topic: str) -> bool:
-    """Return whether a topic's setting asks for envelopes; one broker is asked.
+    """Return whether a topic's setting asks for envelopes; a broker is asked.
 
-    False if it is too old to tell, `BrokerError` if it does not respond or may not tell this user.
+    False if they are too old to tell, `BrokerError` if none responds or may tell this user.
     """
-    for address in cluster.brokers()[:1]:
-        with closing(connect(address)) as connection:
-            if connection.hello() is not None:
-                request = StatusRequest(StatusParts.SETTINGS)
-                status = json.loads(DATA.decode(connection.call(request)))
-                texts = status.get("topic_settings", {}).get(topic, {})
-                return bool(texts.get("envelope") == "true")
-    return False
+    try:
+        return SchemaClient(cluster, connect).contract(topic).has_envelopes
+    except UnsupportedVersionError:
+        return False

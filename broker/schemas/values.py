@@ -48,7 +48,11 @@ class Validation(StrEnum):
 
 
 class TopicContract(NamedTuple):
-    """The subject that a topic's messages have schemas of, and what brokers look at."""
+    """What a topic's messages are: the subject of their schemas, and what brokers look at.
+
+    `has_envelopes`: whether producers put envelopes in front of them.
+    """
 
     subject: str = ""
     validation: Validation = Validation.NONE
+    has_envelopes: bool = False

@@ -207,4 +207,5 @@ class SchemaGuard:
 
 def contract_of(config: TopicConfig) -> TopicContract:
     """Return the contract that a topic's settings say."""
-    return TopicContract(config.schema_subject, Validation(config.schema_validation))
+    validation = Validation(config.schema_validation)
+    return TopicContract(config.schema_subject, validation, config.has_envelopes)

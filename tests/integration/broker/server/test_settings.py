@@ -309,11 +309,11 @@ def test_contract_when_set_for_a_topic_then_its_messages_need_a_schema_of_the_su
     schema = broker.schemas.register("s", '"string"', SchemaType.AVRO)
 
     put(session, TOPIC, schema_subject="s", schema_validation="full")
-    wait_until(lambda: broker.contract("t") == ("s", "full"), "the contract")
+    wait_until(lambda: broker.contract("t")[:2] == ("s", "full"), "the contract")
 
     assert peer.publish("t", MESSAGE).error == SchemaMismatchError.code
     assert peer.publish("t", encode([Encoder(schema).encode("good")])).error == 0
 
     put(session, TOPIC, schema_validation=None)
-    wait_until(lambda: broker.contract("t") == ("s", "none"), "the end of the validation")
+    wait_until(lambda: broker.contract("t")[:2] == ("s", "none"), "the end of the validation")
     fill(peer, "t", 1)
