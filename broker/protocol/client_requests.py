@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 from functools import lru_cache
 from typing import Annotated, NamedTuple, Self
 
@@ -20,14 +20,7 @@ from broker.errors import NO_ERROR, InvalidPatternError, ProtocolError
 from broker.patterns import PayloadTest
 from broker.protocol import layouts, requests
 from broker.protocol.codec import publish_responses
-from broker.protocol.layouts import (
-    DATA,
-    ControlRequest,
-    ExtensionRequest,
-    Int32,
-    Int64,
-    ValidPartition,
-)
+from broker.protocol.layouts import ControlRequest, ExtensionRequest, Int32, Int64, ValidPartition
 from broker.protocol.primitives import INT8, INT16, INT32, Buffer, Reader, encode_short_string
 from broker.protocol.requests import decode_partition, encode_partition, read_item_count
 from broker.protocol.responses import HELLO, LISTED_OFFSETS, LOG_DIGEST, SEGMENT_STARTS
@@ -39,35 +32,6 @@ class HelloRequest(ControlRequest):
 
     TYPE = requests.RequestType.HELLO
     RESPONSE = HELLO
-
-
-class StatusParts(IntFlag):
-    """What a status holds beside the broker's state: the large parts, which grow with its logs."""
-
-    SETTINGS = 1
-    REPLICAS = 2
-    METRICS = 4  # of the broker
-    TOPICS = 8  # metrics of each topic
-    LOGS = 16  # metrics of each log
-    REQUESTS = 32  # how long they took, as histograms
-
-
-ALL_PARTS = ~StatusParts(0)
-
-
-def _parts(number: int) -> StatusParts:
-    return StatusParts(number & ~StatusParts(0))  # those of newer clients are not known here
-
-
-@dataclass(frozen=True)
-class StatusRequest(ControlRequest):
-    """Request a broker's state, and some parts of it; `topic` if only those of one are wanted."""
-
-    TYPE = requests.RequestType.STATUS
-    RESPONSE = DATA
-
-    parts: Annotated[StatusParts, layouts.mapped(layouts.INT16, int, _parts)] = ALL_PARTS
-    topic: str = ""
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntFlag
 from typing import Annotated, NamedTuple
 
 from broker.errors import InvalidRequestError
 from broker.protocol import layouts, requests
-from broker.protocol.client_requests import ALL_PARTS as ALL_PARTS
-from broker.protocol.client_requests import StatusParts as StatusParts
-from broker.protocol.client_requests import StatusRequest as StatusRequest
 from broker.protocol.layouts import DATA, ControlRequest, Int32, Topic
 from broker.protocol.responses import CHANGES
+
+
+class StatusParts(IntFlag):
+    """What a status holds beside the broker's state: the large parts, which grow with its logs."""
+
+    SETTINGS = 1
+    REPLICAS = 2
+    METRICS = 4  # of the broker
+    TOPICS = 8  # metrics of each topic
+    LOGS = 16  # metrics of each log
+    REQUESTS = 32  # how long they took, as histograms
+
+
+ALL_PARTS = ~StatusParts(0)
+
+
+def _parts(number: int) -> StatusParts:
+    return StatusParts(number & ~StatusParts(0))  # those of newer clients are not known here
+
+
+@dataclass(frozen=True)
+class StatusRequest(ControlRequest):
+    """Request a broker's state, and some parts of it; `topic` if only those of one are wanted."""
+
+    TYPE = requests.RequestType.STATUS
+    RESPONSE = DATA
+
+    parts: Annotated[StatusParts, layouts.mapped(layouts.INT16, int, _parts)] = ALL_PARTS
+    topic: str = ""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pytest
 
 import pylogctl
 from broker import Broker, RetryMessage, RetryStore, SimpleConsumer, TopicPartition
-from broker.protocol.envelope import Envelope, open_envelope
+from broker.protocol.envelope import MAGIC, Envelope, open_envelope
 from pylogctl.cli.environment import ExitStatus
 from tests.integration.pylogctl.proxies import BrokerOf07
 from tests.support.command_line import Invoke, Result
@@ -241,6 +241,26 @@ def test_producer_when_the_topic_asks_for_envelopes_then_has_them_and_groups_rea
         assert found == read("before", commit="before") == run() == asyncio.run(read_in_loop())
     assert [one.text() for one in found] == ["command", "client None", "client False"]
     assert [one.envelope is not None for one in found] == [True, True, False]
+
+
+@pytest.mark.zookeeper
+def test_produce_when_the_user_may_only_write_then_the_setting_holds_for_them_too(
+    start_broker: Callable[..., Broker], zookeeper: str, invoke: Invoke
+) -> None:
+    broker = start_broker(zookeeper=zookeeper, enforces_rules=True, super_users="User:root")
+    where = ("-Z", zookeeper)
+    invoke("acl", "add", "User:ANONYMOUS", "describe", "cluster", *where)
+    invoke("acl", "add", "User:ANONYMOUS", "create,write", "topic:t", *where)
+    invoke("topic", "create", "t", *where)
+    changed = invoke("config", "set", "--topic", "t", "envelope=true", *where)
+    assert changed.status == ExitStatus.OK, changed.stderr
+    assert invoke("acl", "remove", "1", *where).status == ExitStatus.OK
+
+    sent = invoke("produce", "t", "-b", f"127.0.0.1:{broker.port}", stdin=b"a\n")
+
+    assert sent.status == ExitStatus.OK, sent.stderr
+    data = broker.config.data_dirs[0].joinpath("t_0", f"{0:020}.pylog").read_bytes()
+    assert data.count(MAGIC) == 1
 
 
 def test_produce_when_the_broker_is_of_07_then_sends_what_is_asked_for(
