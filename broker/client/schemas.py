@@ -130,7 +130,7 @@ class SchemaClient:
 
     def contract(self, topic: str) -> TopicContract:
         """Return which schemas, and whether envelopes, the messages of a topic have."""
-        subject, validation, has_envelopes = self._ask(SchemaOperation.CONTRACT, topic)
+        subject, validation, has_envelopes = self._ask(SchemaOperation.CONTRACT, topic)[:3]
         return TopicContract(subject, Validation(validation), has_envelopes)
 
     def same_ids(self, schema_id: int) -> list[RegisteredSchema]:
