@@ -17,7 +17,6 @@ from broker.api.errors import CorruptMessage
 from broker.errors import ArgumentError, BrokerError, SchemaMismatchError
 from broker.partition_patterns import parse_partition
 from broker.protocol.codec import Message
-from broker.protocol.envelope import Envelope
 from broker.schemas.payloads import Decoder, remembering, split, to_json
 from broker.topic import MessagePosition, TopicPartition
 from broker.units import counted, format_time
@@ -43,21 +42,17 @@ class ShownMessage(NamedTuple):
     problem: str  # why it cannot be read; empty if it can
     next_offset: int
     note: str = ""  # by which schema the value is decoded, or why it is not
-    envelope: Envelope | None = None
+    sent: str = ""  # when, where and as which message it was made, by its envelope
 
     @classmethod
     def of(cls, one: Message) -> ShownMessage:
         """Return a message that a client has read."""
+        sent = ""
+        if one.envelope is not None:
+            time_us, host, producer, number = one.envelope
+            sent = f"{format_time(time_us // 1000)} by {host}, number {number} of {producer:08x}"
         place = one.partition, one.offset, one.inner
-        return cls(*place, one.value, "", one.next_offset, envelope=one.envelope)
-
-    @property
-    def sent(self) -> str:
-        """When, where and as which message its producer made it; empty without an envelope."""
-        if self.envelope is None:
-            return ""
-        time_us, host, producer, number = self.envelope
-        return f"{format_time(time_us // 1000)} by {host}, number {number} of {producer:08x}"
+        return cls(*place, one.value, "", one.next_offset, sent=sent)
 
 
 class MessagePage(NamedTuple):
