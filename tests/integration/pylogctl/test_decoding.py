@@ -107,6 +107,21 @@ def test_produce_when_there_is_no_schema_then_says_how_to_add_one(
     assert run("produce", "t", "--schema", missing, stdin="{}").status == ExitStatus.NOT_FOUND
 
 
+def test_log_dump_when_messages_have_envelopes_then_decodes_what_is_behind_them(
+    run: Callable[..., Result], schema: Path, running_broker: Broker
+) -> None:
+    wrapped = ("--envelope", "--schema", str(schema))
+    assert not run("produce", "orders", *wrapped, stdin=f"{FIRST}\n").status
+    log = str(running_broker.config.data_dir / "orders_0")
+
+    dumped = run("log", "dump", log, "--decode", "auto", "-F", "%T %s\n")
+    table = run("log", "dump", log, "--decode", "auto", "--output", "jsonl")
+
+    time, _, payload = dumped.text.partition(" ")
+    assert (dumped.status, payload, time[-1:]) == (0, f"{FIRST}\n", "Z")
+    assert json.loads(table.text)["payload"] == FIRST
+
+
 def test_consume_when_corrupt_messages_stop_it_then_those_before_are_written(
     mixed: Callable[..., Result],
 ) -> None:
