@@ -116,7 +116,7 @@ class Judge:
                 if self._is_stopped:
                     raise errors.ShuttingDownError("the broker is shutting down")
                 self._process = process = subprocess.Popen(
-                    [sys.executable, "-m", __name__],
+                    [sys.executable, "-P", "-m", __name__],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -69,6 +70,15 @@ def test_schema_when_it_names_itself_or_has_all_fields_then_is_taken() -> None:
     assert judge(node) == []
     assert judge(fields(1900)) == []
     assert judge('{"type": "object"}', SchemaType.JSON) == []
+
+
+def test_schema_when_files_here_have_names_of_packages_then_they_are_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "avro.py").write_text("raise SystemExit(7)")
+    monkeypatch.chdir(tmp_path)
+
+    assert judge(fields(1)) == []
 
 
 def test_judge_when_stopped_then_ends_its_process() -> None:
