@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from broker.errors import (
     BrokerError,
@@ -32,11 +32,12 @@ if TYPE_CHECKING:
     from broker.client.side import Side
     from broker.plugins import Plugin
     from broker.schemas.payloads import Decoder
-    from broker.schemas.values import RegisteredSchema
+    from broker.schemas.values import RegisteredSchema, SchemaType
 
 Decode = Callable[[str, bytes], bytes]
 """Returns what is shown of a topic's payload; raises `SchemaMismatchError`."""
 _MAX_NOTES = 5
+_MAX_SCHEMA_BYTES = 1 << 20  # brokers take less
 
 
 def check_decode(choice: DecodeChoice, *, takes_plugins: bool = False) -> None:
@@ -243,19 +244,30 @@ def encoder_of(env: Environment, given: str, topic: str, side: Side) -> Callable
 def _registered(
     env: Environment, client: SchemaClient, subject: str, path: Path
 ) -> RegisteredSchema:
-    from broker.json_fields import read_json
-    from broker.schemas.values import RegisteredSchema, SchemaType
+    from broker.schemas.values import RegisteredSchema
 
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"'{path}' is not UTF-8") from error
-    document = read_json(text)
-    is_json = isinstance(document, dict) and "$schema" in document
-    kind = SchemaType.JSON if is_json else SchemaType.AVRO
+    with path.open("rb") as source:
+        text, kind = read_schema(source, str(path))
     if not env.settings.dry_run:
         return client.register(subject, text, kind)
     try:
         return client.find(subject, text, kind)
     except UnknownSchemaError:
         return RegisteredSchema(0, kind, text, subject)
+
+
+def read_schema(source: BinaryIO, name: str) -> tuple[str, SchemaType]:
+    """Return the text of a schema, and its language: with the key `$schema` it is a JSON Schema."""
+    from broker.json_fields import read_json
+    from broker.schemas.values import SchemaType
+
+    data = source.read(_MAX_SCHEMA_BYTES + 1)
+    if len(data) > _MAX_SCHEMA_BYTES:
+        raise UsageError(f"'{name}' is larger than a schema may be: {_MAX_SCHEMA_BYTES} bytes")
+    try:
+        text = data.decode("utf-8-sig")  # editors of Windows write a mark in front
+    except UnicodeDecodeError as error:
+        raise UsageError(f"'{name}' is no UTF-8: byte {error.start} is wrong") from error
+    document = read_json(text)
+    is_json = isinstance(document, dict) and "$schema" in document
+    return text, SchemaType.JSON if is_json else SchemaType.AVRO

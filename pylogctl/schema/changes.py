@@ -9,14 +9,14 @@ from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.render import render
 from pylogctl.schema.document import CHANGE, COMPATIBILITY, ChangeRow, CompatibilityRow
-from pylogctl.schema.reads import DEFAULT, open_schemas, read_text
+from pylogctl.schema.reads import DEFAULT, open_schemas, read_file
 
 _UNCHANGED = "nothing changed; this was a dry run"
 
 
-def add_schema(env: Environment, subject: str, file: str, kind: str) -> None:
+def add_schema(env: Environment, subject: str, file: str, kind: str | None) -> None:
     """Register the schema in a file, and render its id and version."""
-    text, type_ = read_text(env, file), SchemaType(kind.upper())
+    text, type_ = read_file(env, file, kind)
     with open_schemas(env) as schemas:
         found = _present(schemas, subject, text, type_)
         if found is not None:

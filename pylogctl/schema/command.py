@@ -16,7 +16,8 @@ _WRITES = (*_READS, ExitStatus.CONFLICT)
 _Subject = Annotated[str, argument("SUBJECT", "Name, such as orders-value.")]
 _File = Annotated[str, argument("FILE", "Text of the schema; - is stdin.")]
 _Type = Annotated[
-    Literal["avro", "json"], inputs.option("--type", "What FILE has: Avro, or JSON Schema.")
+    Literal["avro", "json"] | None,
+    inputs.option("--type", "What FILE has. Default: json if it has the key $schema, else avro."),
 ]
 _Version = Annotated[
     str | None, selection.option("--version N|latest", "A version of the subject.")
@@ -41,7 +42,7 @@ def show(
     subject: str | None = argument("[SUBJECT]", "Name, such as orders-value.", default=None),
     version: _Version = None,
     schema_id: int | None = selection.option(
-        "--id N", "The schema of an id, as it stands in front of messages.", min=1
+        "--id N", "The schema of an id, as it stands in front of messages.", min=1, max=2**31 - 1
     ),
 ) -> None:
     """Write the text of a schema: a version of a subject, by default the latest, or by its id.
@@ -62,14 +63,14 @@ def show(
 
 
 @app.command(OUTPUT + CONNECTION + DRY_RUN, exits=_WRITES)
-def add(env: Environment, subject: _Subject, file: _File, kind: _Type = "avro") -> None:
+def add(env: Environment, subject: _Subject, file: _File, kind: _Type = None) -> None:
     """Register a schema as the next version of a subject, and tell its id.
 
     One that the subject has already keeps id and version. One that does not fit the versions
     before it, as the subject's compatibility says, is refused with status 4.
 
     $ pylogctl schema add orders-value order.avsc
-    $ jq . order.json | pylogctl schema add orders-value - --type json
+    $ jq . order.json | pylogctl schema add orders-value -
     """
     from pylogctl.schema import changes
 
@@ -81,7 +82,7 @@ def check(
     env: Environment,
     subject: _Subject,
     file: _File,
-    kind: _Type = "avro",
+    kind: _Type = None,
     version: _Version = None,
 ) -> None:
     """Say whether a schema fits as the next version of a subject, and why not; status 8 if not.

@@ -9,6 +9,7 @@ from pathlib import Path
 from broker.client.schemas import SchemaClient
 from broker.schemas.values import SchemaType
 from pylogctl.cli.connections import Absence, open_for_requests
+from pylogctl.cli.decoding import read_schema
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
 from pylogctl.schema.document import (
@@ -24,7 +25,8 @@ from pylogctl.schema.document import (
 
 DEFAULT = "<default>"
 """Stands for subjects without a level of their own, as in the quotas of users."""
-_MAX_BYTES = 1 << 20  # brokers take less
+LAST_NUMBER = 2**31 - 1
+"""The largest id, and number of a version."""
 
 
 @contextmanager
@@ -38,26 +40,21 @@ def parse_version(text: str | None) -> int | None:
     """Return the number of a version; None for the latest."""
     if text is None or text == "latest":
         return None
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise UsageError(f"--version is '{text}'", "valid: a number from 1, or latest")
+    if not (text.isascii() and text.isdecimal() and 0 < int(text[:11]) <= LAST_NUMBER):
+        raise UsageError(f"--version is '{text}'", f"valid: 1 to {LAST_NUMBER}, or latest")
     return int(text)
 
 
-def read_text(env: Environment, file: str) -> str:
-    """Return the text of a schema in a file, `-` for standard input."""
+def read_file(env: Environment, file: str, kind: str | None) -> tuple[str, SchemaType]:
+    """Return the text and language of a schema in a file, `-` for standard input."""
     if file != "-":
         with Path(file).open("rb") as source:
-            data = source.read(_MAX_BYTES + 1)
+            text, found = read_schema(source, file)
     elif env.streams.stdin is None:
         raise UsageError("stdin is closed, and FILE is -")
     else:
-        data = env.streams.stdin.read(_MAX_BYTES + 1)
-    if len(data) > _MAX_BYTES:
-        raise UsageError(f"'{file}' is larger than a schema may be: {_MAX_BYTES} bytes")
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"'{file}' is no UTF-8: byte {error.start} is wrong") from error
+        text, found = read_schema(env.streams.stdin, file)
+    return text, found if kind is None else SchemaType(kind.upper())
 
 
 def list_subjects(env: Environment) -> None:
@@ -88,13 +85,15 @@ def show_schema(
         env.write_line(found[0].text)
 
 
-def check_schema(env: Environment, subject: str, file: str, kind: str, version: str | None) -> None:
+def check_schema(
+    env: Environment, subject: str, file: str, kind: str | None, version: str | None
+) -> None:
     """Render why a schema does not fit a subject, and end with CORRUPT; a note if it fits."""
-    text, number = read_text(env, file), parse_version(version)
+    (text, type_), number = read_file(env, file, kind), parse_version(version)
     with open_schemas(env) as schemas:
         if version == "latest":
             number = schemas.version(subject).version
-        reasons = schemas.check(subject, text, SchemaType(kind.upper()), number)
+        reasons = schemas.check(subject, text, type_, number)
         level = schemas.compatibility(subject)
     render(env, REASONS, [ReasonRow(subject, one) for one in reasons])
     env.flush()

@@ -88,6 +88,17 @@ def test_schema_when_it_does_not_fit_then_check_and_add_tell_the_field(schema: S
     assert rows(back)[0]["compatibility"] == "BACKWARD"
 
 
+def test_file_when_it_has_a_mark_and_names_json_schema_then_is_taken_as_that(
+    schema: Schema,
+) -> None:
+    text = b'\xef\xbb\xbf{"$schema": "https://json-schema.org/draft/2020-12/schema"}\r\n'
+
+    added = schema("add", "j", "-", "--output", "json", stdin=text)
+
+    assert rows(added)[0]["version"] == 1
+    assert rows(schema("list", "--output", "json"))[0]["type"] == "JSON"
+
+
 def test_version_when_deleted_then_its_id_stays_readable(schema: Schema) -> None:
     (first,) = rows(schema("add", "orders-value", "order.avsc", "--output", "json"))
     schema("add", "orders-value", "noted.avsc")
@@ -115,7 +126,10 @@ def test_version_when_deleted_then_its_id_stays_readable(schema: Schema) -> None
         (("show", "s"), b"", ExitStatus.NOT_FOUND, "'s'"),
         (("show",), b"", ExitStatus.USAGE, "--id"),
         (("show", "s", "--version", "0"), b"", ExitStatus.USAGE, "--version"),
+        (("show", "s", "--version", str(2**31)), b"", ExitStatus.USAGE, "--version"),
         (("show", "--id", "7"), b"", ExitStatus.NOT_FOUND, "7"),
+        (("show", "--id", str(2**31)), b"", ExitStatus.USAGE, "--id"),
+        (("add", "s", "-", "--type", "avro"), b'{"$schema": ""}', ExitStatus.USAGE, "AVRO"),
         (("compat", "s", "best"), b"", ExitStatus.USAGE, "full_transitive"),
     ],
 )
