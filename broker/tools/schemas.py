@@ -41,7 +41,6 @@ def carry_schemas(
 
     Raises:
         ConflictError: An id has another schema in the target; then nothing was registered.
-        IncompatibleSchemaError: The target's compatibility refuses a version.
     """
     known, missing, seen = known if known is not None else set(), [], set()
     for subject in sorted({subject_of(source, topic) for topic in topics}):
