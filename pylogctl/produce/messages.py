@@ -140,8 +140,10 @@ class MessageSplitter:
 
     def _with_schema(self, outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
         assert self.encode is not None
-        if not outgoing.payload and self.plan.options.input.skip_empty:
-            return outgoing
+        if self.plan.options.input.skip_empty and not outgoing.payload.strip():
+            return outgoing._replace(
+                payload=b""
+            )  # blanks are no JSON: an empty line that ends \r\n
         try:
             return outgoing._replace(payload=self.encode(outgoing.payload))
         except SchemaMismatchError as error:

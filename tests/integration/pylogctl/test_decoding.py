@@ -96,6 +96,19 @@ def test_produce_when_a_line_does_not_fit_then_it_is_refused_by_line_and_field(
     assert [json.loads(line)["id"] for line in read.text.splitlines()] == [1, 1, 3]
 
 
+def test_produce_when_lines_are_of_windows_then_marks_and_empty_ones_are_no_values(
+    run: Callable[..., Result], schema: Path
+) -> None:
+    schema.write_text(schema.read_text(), encoding="utf-8-sig")
+    lines = "\ufeff" + FIRST + "\r\n\r\n\n" + SECOND + "\r\n"
+
+    sent = run("produce", "t", "--schema", str(schema), "--skip-empty", stdin=lines)
+
+    assert sent.status == ExitStatus.OK, sent.stderr
+    read = run("consume", "t", "--from-beginning", "-e", "--decode", "auto")
+    assert read.text.splitlines() == [FIRST, SECOND]
+
+
 def test_produce_when_there_is_no_schema_then_says_how_to_add_one(
     run: Callable[..., Result], tmp_path: Path
 ) -> None:
