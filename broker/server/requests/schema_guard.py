@@ -59,23 +59,30 @@ class _Subject:
         self.decoder = Decoder(self._find)
 
     def knows(self, schema_id: int) -> bool:
-        """Return whether the subject is known to have a schema; it is asked for again if due."""
+        """Return whether the subject was lately known to have a schema; asks again if it is due."""
         known = self._known.get(schema_id)
-        if known is not None and known.until_s < self._parts.clock.monotonic_s():
+        if known is None:
+            return False
+        late_s = self._parts.clock.monotonic_s() - known.until_s
+        if late_s > 0:
             self._ask(schema_id)
-        return known is not None
+        return late_s < _KNOWN_S  # else nobody has used it for long, and it may be deleted
 
     def look_up(self, schema_id: int) -> None:
-        """Wait a while for the registry to tell a schema, which is known then, or an error."""
-        if len(self._asked) >= _MAX_ASKED:
-            raise errors.SchemasUnavailableError("the registry of schemas does not answer")
+        """Wait a while for the registry to tell a schema, which is known then, or an error.
+
+        Without an answer what is known stays so.
+        """
         try:
+            if len(self._asked) >= _MAX_ASKED:
+                raise TimeoutError
             self._ask(schema_id).result(_WAIT_S if self._parts.is_answered else 0)
         except TimeoutError as error:
             self._parts.is_answered = False  # others do not wait
-            raise errors.SchemasUnavailableError(
-                f"the registry of schemas has not answered within {_WAIT_S:g} s"
-            ) from error
+            if schema_id not in self._known:
+                raise errors.SchemasUnavailableError(
+                    f"the registry of schemas has not answered within {_WAIT_S:g} s"
+                ) from error
 
     def _find(self, schema_id: int) -> RegisteredSchema:
         if (known := self._known.get(schema_id)) is None:
