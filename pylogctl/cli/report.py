@@ -87,6 +87,7 @@ _HINTS = {
     "GROUP_NOT_FOUND": "try: pylogctl group list",
     "BROKER_NOT_FOUND": "try: pylogctl broker list",
     "SCHEMA_NOT_FOUND": "try: pylogctl schema list",
+    "SCHEMA_MISMATCH": "try: produce --schema auto, which makes such messages of JSON",
     "OFFSET_OUT_OF_RANGE": "try: -o start, or a longer retention",
     "OFFSET_NOT_AVAILABLE": "try: pylogctl topic describe TOPIC",
     "REPLICATION_FACTOR": "try: pylogctl broker list",
