@@ -52,6 +52,8 @@ class SchemaClient:
 
     def get(self, schema_id: int) -> RegisteredSchema:
         """Return the schema of an id; asked for once, as schemas never change."""
+        if not 0 < schema_id < 1 << 31:  # garbage that starts with a zero byte has any
+            raise errors.UnknownSchemaError(f"there is no schema {schema_id}")
         with self._lock:
             found = self._known.get(schema_id)
         if found is None:

@@ -120,6 +120,20 @@ def test_produce_when_there_is_no_schema_then_says_how_to_add_one(
     assert run("produce", "t", "--schema", missing, stdin="{}").status == ExitStatus.NOT_FOUND
 
 
+def test_consume_when_a_message_begins_with_the_id_of_none_then_the_rest_is_decoded(
+    mixed: Callable[..., Result],
+) -> None:
+    garbage = "\0\u00ff\u00ff"  # UTF-8 of it: a negative id
+    assert not mixed("produce", "orders", stdin=f"{garbage}\n").status
+
+    read = mixed("consume", "orders", "--from-beginning", "-e", "--decode", "auto")
+    beyond = mixed("produce", "orders", "--schema", str(2**31), stdin="{}")
+
+    assert read.status == ExitStatus.PARTIAL
+    assert read.text.splitlines() == [FIRST, "garbage", SECOND, garbage]
+    assert beyond.status == ExitStatus.NOT_FOUND
+
+
 def test_log_dump_when_messages_have_envelopes_then_decodes_what_is_behind_them(
     run: Callable[..., Result], schema: Path, running_broker: Broker
 ) -> None:
