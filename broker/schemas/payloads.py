@@ -186,7 +186,8 @@ class _AvroForm:
         try:
             value = schemaless_reader(stream, self.parsed, self._reader)
         except SchemaResolutionError as error:
-            raise SchemaMismatchError(f"it does not fit the reader's: {error}") from error
+            reason = str(error).partition("{")[0].strip(" :")  # both schemas follow, as wholes
+            raise SchemaMismatchError(f"it does not fit the reader's: {reason}") from error
         except (
             *(EOFError, ValueError, IndexError, KeyError, TypeError),
             *(OverflowError, DecimalException),

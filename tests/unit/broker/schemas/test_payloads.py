@@ -215,7 +215,7 @@ def test_the_readers_schema_resolves_records() -> None:
     assert decoder_of(old, reader=new).decode(payload) == {
         "id": 1, "user": {"name": "a", "age": None}, "tags": [], "note": "-",
     }  # fmt: skip
-    with pytest.raises(SchemaMismatchError, match="schema 7: it does not fit the reader's"):
+    with pytest.raises(SchemaMismatchError, match=r"schema 7: it does not fit the reader's[^{]*$"):
         decoder_of(old, reader=registered("int", 8)).decode(payload)
 
 
