@@ -8,10 +8,10 @@
     | inner_index | int    | index of the message in its wrapper, else 0                           |
     | value       | binary | the payload, without its envelope                                     |
     | crc         | bigint | CRC-32 of the payload and its envelope, as stored if not compressed   |
-    | envelope    | struct | what the producer wrote in front of it: timestamp, host, producer     |
-    |             |        | (eight hexadecimal digits) and sequence; null if there is none        |
 
-With `crc=mark` there is also `crc_ok`, a boolean. Topic, partition, offset and inner_index together
+On request, by name, there is also `envelope`, a struct of what the producer wrote in front of the
+payload: timestamp, host, producer (eight hexadecimal digits) and sequence; null if there is none.
+With `crc=mark` there is `crc_ok`, a boolean. Topic, partition, offset and inner_index together
 are unique. Messages of Kafka 0.7 have no key, timestamp or headers, so there are no such columns.
 """
 
@@ -43,8 +43,9 @@ TYPES: dict[str, types.DataType] = {
     .add("sequence", types.LongType()),
     "crc_ok": types.BooleanType(),
 }
-COLUMNS = tuple(TYPES)[:-1]
-"""All columns but `crc_ok`."""
+COLUMNS = tuple(TYPES)[:-2]
+"""All columns but `crc_ok`, and `envelope`, as no file of CSV or ORC takes a struct of nulls."""
+ENVELOPE = "envelope"
 _OF_KAFKA = frozenset({"key", "timestamp", "timestamptype", "headers"})
 """Columns that Spark's Kafka source has besides, in lower case."""
 _NULL_IF_DAMAGED = frozenset({"value", "crc"})
@@ -69,18 +70,21 @@ def missing_column(name: str, valid: Iterable[str]) -> str:
 
 
 def full_schema(crc: Crc) -> types.StructType:
-    """Return the schema of a read; damage and messages without an envelope lack values."""
-    names, nullable = COLUMNS, frozenset({"envelope"})  # Spark checks no others for nulls
+    """Return the schema of a read of which none is given."""
+    return types.StructType([one for one in known_columns(crc).values() if one.name != ENVELOPE])
+
+
+def known_columns(crc: Crc) -> dict[str, types.StructField]:
+    """Return all columns by name; damage and messages without an envelope lack values."""
+    names, nullable = (*COLUMNS, ENVELOPE), frozenset({ENVELOPE})  # Spark checks no others
     if crc is Crc.MARK:
-        names, nullable = (*COLUMNS, "crc_ok"), nullable | _NULL_IF_DAMAGED
-    return types.StructType(
-        [types.StructField(name, TYPES[name], name in nullable) for name in names]
-    )
+        names, nullable = (*names, "crc_ok"), nullable | _NULL_IF_DAMAGED
+    return {name: types.StructField(name, TYPES[name], name in nullable) for name in names}
 
 
 def check_schema(schema: types.StructType, crc: Crc) -> None:
     """Validate the schema that a user gave for a read: known columns, with their types."""
-    known = {field.name: field.dataType for field in full_schema(crc)}
+    known = {name: field.dataType for name, field in known_columns(crc).items()}
     for field in schema:
         if field.name not in known:
             raise ConfigError(missing_column(field.name, known))
@@ -100,6 +104,6 @@ def arrow_schema(schema: types.StructType) -> pa.Schema:
     kinds: dict[types.DataType, pa.DataType] = {
         types.StringType(): pa.string(), types.LongType(): pa.int64(),
         types.IntegerType(): pa.int32(), types.BinaryType(): pa.binary(),
-        types.BooleanType(): pa.bool_(), TYPES["envelope"]: ENVELOPE_TYPE,
+        types.BooleanType(): pa.bool_(), TYPES[ENVELOPE]: ENVELOPE_TYPE,
     }  # fmt: skip
     return pa.schema([pa.field(one.name, kinds[one.dataType], one.nullable) for one in schema])

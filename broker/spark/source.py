@@ -21,7 +21,7 @@ from broker.errors import ConfigError
 from broker.spark.jobs import is_remote
 from broker.spark.options import ReadOptions, parse_crc, parse_read_options, parse_write_options
 from broker.spark.runtime.workers import keep_imports
-from broker.spark.schema import check_schema, full_schema, missing_column
+from broker.spark.schema import check_schema, full_schema, known_columns, missing_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -115,7 +115,7 @@ def read_messages(
         options: such as `{"brokers": "localhost:9092", "subscribe": "web"}` or
             `{"path": "/var/lib/pylog"}`. By default there are at least as many tasks as the
             session has cores; Spark Connect does not tell their number.
-        columns: columns to read; all if None. Fewer columns are faster.
+        columns: columns to read; all but `envelope` if None. Fewer columns are faster.
 
     Raises:
         ConfigError: a column is unknown.
@@ -149,7 +149,7 @@ def _loaded(
 ) -> DataFrame:
     """Return a table with some columns, in the order given."""
     if columns is not None:
-        known = {one.name: one for one in full_schema(parse_crc(options))}
+        known = known_columns(parse_crc(options))
         for name in columns:
             if name not in known:
                 raise ConfigError(missing_column(name, known))

@@ -174,10 +174,11 @@ def sql(
     r"""Query topics with SQL.
 
     Each topic is a view of its name, in backquotes if the name has a dot or a hyphen, with the
-    columns topic, partition, offset, next_offset, inner_index, value, crc, envelope (its fields are
-    timestamp, host, producer, sequence), and text: the payload as UTF-8. With --json-payloads or
-    --schema fields of JSON are columns, too; a field with the name of another column, or with the
-    empty name, is prefixed with `json_`. Times are in UTC, and binary values in base64.
+    columns topic, partition, offset, next_offset, inner_index, value, crc, and text: the payload as
+    UTF-8. If the query names it, there is envelope too, with the fields timestamp, host, producer
+    and sequence. With --json-payloads or --schema fields of JSON are columns; one with the name of
+    another column, or with the empty name, is prefixed with `json_`. Times are in UTC, and binary
+    values in base64.
 
     A field that has integers and fractions is a DOUBLE with --json-payloads, which holds integers
     up to 2^53 exactly; a warning names the fields with larger ones. Give --schema to keep these,

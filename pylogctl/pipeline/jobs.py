@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from broker.errors import QueryError
 from broker.log.offline.segments import total_bytes
 from broker.spark import events, extraction, queries
-from broker.spark.schema import COLUMNS
+from broker.spark.schema import COLUMNS, ENVELOPE
 from broker.spark.source import read_messages, stream_messages
 from broker.spark.verify import verify_on_spark
 from pylogctl.cli.declarations import Choice
@@ -94,7 +94,7 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
                 queries.make_view(table, topic)
                 env.trace(1, f"view {queries.quoted(topic)}: {', '.join(table.columns)}")
 
-        make_views(COLUMNS)
+        make_views(_columns_for(text))
         result = _narrowed(session, text, queries.query(session, text), make_views)
         write_result(env, result, job.target, "pipeline.sql/1")
         env.flush()
@@ -128,6 +128,11 @@ def _check_view_names(job: Job, planned: Sequence[PlannedReading]) -> None:
             )
 
 
+def _columns_for(text: str) -> Sequence[str]:
+    """Return the columns of views; `SELECT *` has no `envelope`, as files of CSV cannot have it."""
+    return (*COLUMNS, ENVELOPE) if ENVELOPE in text.lower() else COLUMNS
+
+
 def _narrowed(
     session: SparkSession, text: str, whole: DataFrame, make_views: Callable[[Sequence[str]], None]
 ) -> DataFrame:
@@ -135,10 +140,10 @@ def _narrowed(
 
     `whole` is its result on views with all columns; `make_views` replaces these views.
     """
-    used = queries.used_columns(whole)
-    if used is None or used == set(COLUMNS):
+    used, columns = queries.used_columns(whole), _columns_for(text)
+    if used is None or used == set(columns):
         return whole
-    make_views([name for name in COLUMNS if name in used] or ["offset"])
+    make_views([name for name in columns if name in used] or ["offset"])
     try:
         narrow = queries.query(session, text)
     except QueryError:

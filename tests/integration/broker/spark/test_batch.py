@@ -49,7 +49,6 @@ def test_table_when_read_from_files_then_has_all_columns_and_rows(
         "inner_index",
         "value",
         "crc",
-        "envelope",
     ]
     assert [bytes(row.value) for row in table.orderBy("offset").collect()] == numbered(0, 1000)
 
@@ -115,7 +114,7 @@ def test_table_when_damage_is_marked_then_only_its_row_lacks_a_value(
     missing = table.where("value IS NULL AND crc IS NULL")
     assert [row.offset for row in missing.collect()] == ([2 * SIZE] if crc == "mark" else [])
     nullable = {field.name for field in table.schema if field.nullable}
-    assert nullable - {"envelope"} == ({"value", "crc"} if crc == "mark" else set())
+    assert nullable == ({"value", "crc"} if crc == "mark" else set())
 
 
 def test_columns_when_chosen_then_come_alone_and_in_that_order(
