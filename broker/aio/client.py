@@ -275,8 +275,7 @@ class AsyncClient(AsyncCalls, AsyncClosedAtEnd):
         Args:
             schema: an id, a schema, or `"auto"` for the latest of the topic's subject: its setting
                 `schema.subject`, else `TOPIC-value`.
-            acks: as for `send`.
-            codec, linger, partitioner, on_delivery: as for `producer`.
+            acks: as for `producer`, as are the others.
         """
         self._check()
         from broker.aio.schemas import AsyncSchemaProducer  # late: few programs have schemas

@@ -321,8 +321,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, S
         Args:
             schema: an id, a schema, or `"auto"` for the latest of the topic's subject: its setting
                 `schema.subject`, else `TOPIC-value`.
-            acks: as for `send`.
-            codec, linger, partitioner, on_delivery: as for `producer`.
+            acks: as for `producer`, as are the others.
         """
         self._raise_if_closed()
         from broker.api.schema_producer import SchemaProducer  # late: few programs have schemas

@@ -40,7 +40,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def test_programs_when_searched_then_are_found() -> None:
-    assert (len(PROGRAMS), len(IN_CLUSTER)) == (11, 4)
+    assert (len(PROGRAMS), len(IN_CLUSTER)) == (12, 4)
 
 
 @pytest.mark.parametrize("program", IN_CLUSTER)

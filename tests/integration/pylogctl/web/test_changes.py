@@ -150,13 +150,20 @@ def test_every_route_that_changes_when_read_only_then_it_is_refused(client: Clie
         for route in routes:
             path = re.sub(r"\{\w+\}", "x", route.path)
             status, problem, _ = call(site, route.method, path, {"name": "x"})
-            assert (status, problem["code"]) == (403, "READ_ONLY"), route
+            code = problem.get("code", problem.get("error_code"))  # as Confluent's clients know it
+            assert (status, code) in ((403, "READ_ONLY"), (403, 403)), route
         document = call(site, "GET", f"{API}/openapi.json")[1]
+        changes = {(one.method.lower(), one.path) for one in routes}
         for path, operations in document["paths"].items():
             for method, operation in operations.items():
-                assert operation["x-changes"] == (method != "get"), path
+                is_change = (method, path) in changes or (method, f"{API}{path}") in changes
+                assert operation["x-changes"] == is_change, path
     assert client.topics() == before
-    assert {one.method for one in ROUTES if not one.changes} == {"GET"}
+    assert {one.path for one in ROUTES if not one.changes and one.method != "GET"} == {
+        "/subjects/{subject}",
+        "/compatibility/subjects/{subject}/versions",
+        "/compatibility/subjects/{subject}/versions/{version}",
+    }  # they ask about the schema that they carry
 
 
 def session(site: Served) -> dict[str, str]:
