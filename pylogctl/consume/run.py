@@ -78,9 +78,17 @@ def _run(request: Request, connect: Connect, consumption: Consumption) -> ExitSt
             selected = find_partitions(shared, choose(), request.options.reading.partition)
             return _run_alone(request, Side(shared, connect), selected, choose, consumption)
         find_partitions(cluster, request.topics)
+        if consumption.decoding is not None:  # it asks the brokers of this cluster for schemas
+            return _run_in_group(request, request.group_pattern, connect, consumption)
+    return _run_in_group(request, request.group_pattern, connect, consumption)
+
+
+def _run_in_group(
+    request: Request, pattern: str, connect: Connect, consumption: Consumption
+) -> ExitStatus:
     from pylogctl.consume.group import run_in_group  # late: the registry's client
 
-    return run_in_group(request, request.group_pattern, connect, consumption)
+    return run_in_group(request, pattern, connect, consumption)
 
 
 def _run_alone(

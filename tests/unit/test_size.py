@@ -49,7 +49,7 @@ BUDGET: dict[str, int] = {
     "pylogctl/cli": 4579,
     "pylogctl/cluster": 343,
     "pylogctl/config": 440,
-    "pylogctl/consume": 1320,
+    "pylogctl/consume": 1326,
     "pylogctl/context": 137,
     "pylogctl/copy": 221,
     "pylogctl/doctor": 311,

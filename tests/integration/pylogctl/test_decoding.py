@@ -17,6 +17,7 @@ from broker.errors import BrokerUnreachableError
 from broker.schemas.values import RegisteredSchema
 from pylogctl.cli.environment import ExitStatus
 from pylogctl.testing import Broker as OneBroker
+from pylogctl.testing import memory_cluster
 from tests.support.command_line import Invoke, Result
 from tests.support.web_site import served
 
@@ -294,3 +295,20 @@ def test_consume_when_brokers_cannot_tell_a_schema_for_the_moment_then_asks_agai
     found = mixed("consume", "orders", "--from-beginning", "-e", "--decode", "auto")
     assert found.text.splitlines() == [FIRST, "garbage", SECOND]
     assert asked == [1, 1]
+
+
+def test_group_when_messages_have_schemas_then_decodes_them_until_its_end(
+    invoke: Invoke, schema: Path
+) -> None:
+    with memory_cluster() as cluster:
+        of = ("-Z", cluster.zookeeper)
+        for line in (FIRST, SECOND):
+            assert not invoke(
+                *("produce", "orders", "--schema", str(schema), *of), stdin=line.encode()
+            ).status
+
+        read = ("consume", "--group", "g", "orders", "--from-beginning", "-e", "--decode", "auto")
+        first, again = invoke(*read, *of), invoke(*read, *of)
+
+    assert (first.status, first.text) == (0, f"{FIRST}\n{SECOND}\n")
+    assert (again.status, again.text) == (0, "")
