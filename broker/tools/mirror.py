@@ -426,12 +426,13 @@ class Mirror:
                 continue
 
     def _send(self, waiting: queue.Queue[MirroredSet | None]) -> None:
-        told = ""
+        told: tuple[object, ...] = ()
 
         def on_wait(error: errors.BrokerError) -> bool:
             nonlocal told
-            if str(error) != told:
-                told = str(error)
+            # the same words about other sets are news: those before them were acknowledged
+            if told != (news := (str(error), *producer.pending)):
+                told = news
                 self.log.failed(producer.pending_sources, str(error))
             return self._has_time()
 

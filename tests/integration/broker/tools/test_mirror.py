@@ -125,6 +125,10 @@ def connect(address: BrokerAddress) -> Connection:
 StartMirror = Callable[..., Running]
 
 
+def await_finished(group: Group, offset: int) -> None:
+    wait_until(lambda: group.owned[0].finished == offset, "the set mirrored")
+
+
 @pytest.fixture
 def start_mirror() -> Iterator[StartMirror]:
     """Mirror a group's streams into a broker; stopped at the end."""
@@ -184,31 +188,33 @@ def test_mirror_when_stopped_then_all_that_was_read_is_sent_in_order_and_finishe
     assert group.is_shut_down
 
 
-def test_mirror_when_the_target_is_away_then_finishes_nothing_until_it_is_back(
+def test_mirror_when_the_target_is_away_twice_then_finishes_nothing_until_it_is_back(
     start_broker: BrokerFactory, start_mirror: StartMirror
 ) -> None:
     broker = start_broker()
     group = Group(1)
-    first, second = build_set(numbers(0, 10)), build_set(numbers(10, 20))
+    sets = [build_set(numbers(first, first + 10)) for first in (0, 10, 20)]
     running = start_mirror(group, broker)
-    group.fill(0, first)
+    group.fill(0, sets[0])
     wait_until(lambda: running.mirror.message_count == 10, "the first messages mirrored")
-    broker.stop()
-    group.fill(0, second)
-    wait_until(lambda: not group.streams[0].is_full, "the second set taken")
-    wait_until(lambda: running.mirror.log.routes()[0].is_failing, "the failure being noted")
-    assert group.owned[0].finished == len(first)
+    finished = len(sets[0])
+    for message_set in sets[1:]:
+        broker.stop()
+        group.fill(0, message_set)
+        wait_until(lambda: not group.streams[0].is_full, "the set taken")
+        wait_until(lambda: running.mirror.log.routes()[0].is_failing, "the failure being noted")
+        assert group.owned[0].finished == finished
 
-    again = start_broker(port=broker.port)
-    wait_until(lambda: running.mirror.message_count == 20, "the second messages mirrored")
+        broker = start_broker(port=broker.port)
+        finished += len(message_set)
+        await_finished(group, finished)
     running.stop()
 
     assert running.error is None
     (route,) = running.mirror.log.routes()
-    assert (route.is_failing, route.next_offset) == (False, len(first) + len(second))
+    assert (route.is_failing, route.next_offset) == (False, finished)
     assert route.error_count
-    assert list(dict.fromkeys(payloads(again, "m.t", 0))) == numbers(0, 20)
-    assert group.owned[0].finished == len(first) + len(second)
+    assert list(dict.fromkeys(payloads(broker, "m.t", 0))) == numbers(0, 30)
 
 
 def test_mirror_when_stopped_while_the_target_is_away_then_gives_up_and_says_why(
