@@ -23,10 +23,14 @@ _FORBIDDEN = re.compile("[/\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]
 _NOT_IN_NODES = re.compile("[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\U0010ffff]")
 
 
+NO_HOME = -1
+
+
 class TopicPartition(NamedTuple):
     """One partition: its topic, the id of its home broker and its index there.
 
-    The name `home-index` never changes, whichever broker leads the partition.
+    The name `home-index` never changes, whichever broker leads the partition. Partitions of Kafka's
+    topics have no home, -1, and are numbers.
     """
 
     # a tuple, as it is the key of most dictionaries: no Python is run to find it there
@@ -36,8 +40,8 @@ class TopicPartition(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the partition's name within its topic, such as `2-0`."""
-        return f"{self.home}-{self.index}"
+        """Return the partition's name within its topic, such as `2-0`; without a home, `0`."""
+        return str(self.index) if self.home == NO_HOME else f"{self.home}-{self.index}"
 
     def __str__(self) -> str:
         return f"{self.topic}[{self.name}]"

@@ -4,6 +4,7 @@ Knows message sets (through `broker.protocol`), but no sockets and no ZooKeeper.
 
     archiving.py       archiving: what a policy does with segments past retention, and the archive
                        that one fills
+    batches.py         record batches in segment files: block scans, and good batches behind damage
     checkpoints.py     writing the checkpoints of all logs: recovery points, high watermarks, and
                        where the logs are
     creation.py        creation of topics and logs: by the first append, by a request, and as

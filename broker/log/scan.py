@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 from broker.errors import LogCorruptError
 from broker.log.format import ENTRIES
@@ -25,8 +25,25 @@ _MAX_RESUMPTIONS = 1000
 _LARGE_WINDOW_BYTES = 32 << 20  # twice the largest entry that `codec.find_entry` finds
 
 
-class ScannedBlock(NamedTuple):
-    """A block that starts on an entry, and its `codec.scan`.
+class BlockScan(Protocol):
+    """What `Scan` and `BatchScan` have in common."""
+
+    @property
+    def valid_bytes(self) -> int:
+        """The position of the first fault, or the end."""
+
+    @property
+    def fault(self) -> Fault:
+        """Why the scan ended there."""
+
+    def _replace(self, *, fault: Fault) -> Self: ...
+
+
+S = TypeVar("S", bound=BlockScan)
+
+
+class ScannedBlock(NamedTuple, Generic[S]):
+    """A block that starts on an entry, and the scan of it.
 
     `data` ends with the last good entry and is only valid until the next block is requested. A
     fault is that of the file at `end`; an entry that continues in the next block is none.
@@ -34,7 +51,7 @@ class ScannedBlock(NamedTuple):
 
     position: int
     data: memoryview
-    scan: Scan
+    scan: S
 
     @property
     def end(self) -> int:
@@ -49,11 +66,37 @@ def scan_blocks(
     *,
     block_bytes: int = BLOCK_BYTES,
     scan: Callable[[Buffer], Scan] = ENTRIES.scan,
-) -> Iterator[ScannedBlock]:
+) -> Iterator[ScannedBlock[Scan]]:
+    """Scan a range of a file of 0.7's entries in blocks; see `walk_blocks`."""
+    return walk_blocks(fd, start, end, block_bytes=block_bytes, scan=scan, judge_large=_judge_large)
+
+
+def _judge_large(fd: int, block: memoryview, position: int, end: int) -> tuple[int, Fault]:
+    size = message.entry_bytes(block)
+    return size, fault_of_large(fd, position, size, end)
+
+
+def walk_blocks(
+    fd: int,
+    start: int,
+    end: int,
+    *,
+    block_bytes: int,
+    scan: Callable[[Buffer], S],
+    judge_large: Callable[[int, memoryview, int, int], tuple[int, Fault]],
+) -> Iterator[ScannedBlock[S]]:
     """Scan a range of a file in blocks, up to its end or the first fault.
 
-    Yields adjoining blocks, of which only the last one can have a fault. `start` is an entry start,
-    `end` the file's size at most; `block_bytes` are at least 16.
+    Yields adjoining blocks, of which only the last one can have a fault.
+
+    Args:
+        fd: of the file.
+        start: the start of an entry.
+        end: the file's size at most.
+        block_bytes: at least 17, so that a block has the fields that tell an entry's size.
+        scan: scans a block.
+        judge_large: returns the size and the fault of an entry that is larger than the block it
+            starts in, given the file, the block, its position, and `end`.
     """
     buffer = bytearray(min(block_bytes, max(0, end - start)))
     position = start
@@ -65,10 +108,9 @@ def scan_blocks(
             if found.valid_bytes:
                 found = found._replace(fault=Fault.NONE)
             else:
-                size = message.entry_bytes(block)
-                fault = fault_of_large(fd, position, size, end)
-                block = memoryview(b"" if fault else _read(fd, position, size))
-                found = Scan(0, 0, fault, [], 0) if fault else scan(block)
+                size, fault = judge_large(fd, block, position, end)
+                block = memoryview(b"" if fault else read_range(fd, position, size))
+                found = found._replace(fault=fault) if fault else scan(block)
         yield ScannedBlock(position, block[: found.valid_bytes], found)
         if not found.valid_bytes or found.fault:
             return
@@ -86,7 +128,8 @@ def _read_into(fd: int, view: memoryview, position: int) -> int:
     return size
 
 
-def _read(fd: int, position: int, size: int) -> bytearray:
+def read_range(fd: int, position: int, size: int) -> bytearray:
+    """Return a range of a file; less of it where the file ends earlier."""
     buffer = bytearray(size)
     del buffer[_read_into(fd, memoryview(buffer), position) :]
     return buffer
@@ -103,11 +146,13 @@ def fault_of_large(fd: int, position: int, size: int, end: int) -> Fault:
     return Fault.NONE if has_good_entry(fd, position, end) else Fault.CRC
 
 
-def crc_of_range(fd: int, start: int, end: int) -> int:
-    """Return the CRC-32 of a range of a file; less of it where the file ends earlier."""
+def crc_of_range(
+    fd: int, start: int, end: int, *, crc_of: Callable[[Buffer, int], int] = crc32
+) -> int:
+    """Return the CRC of a range of a file, CRC-32 by default; less of it where the file ends."""
     crc = 0
     while start < end and (block := os.pread(fd, min(BLOCK_BYTES, end - start), start)):
-        crc = crc32(block, crc)
+        crc = crc_of(block, crc)
         start += len(block)
     return crc
 
@@ -136,7 +181,7 @@ def find_entry(fd: int, position: int, end: int, *, search_end: int | None = Non
     window_bytes = BLOCK_BYTES
     while position < stop:
         size = min(window_bytes, end - position)
-        window = _read(fd, position, size)
+        window = read_range(fd, position, size)
         if len(window) < size:  # the file has become shorter
             end = position + len(window)
             stop = min(stop, end)

@@ -22,8 +22,10 @@ from broker.protocol.primitives import INT32, INT64, Buffer
 from broker.protocol.record_batch import (
     CHECKED_FROM,
     HEADER_BYTES,
+    MAGIC_AT,
     MAX_RECORDS_BYTES,
     NO_TIMESTAMP,
+    OLD_CHECKED_FROM,
     RECORD_COLUMN_NAMES,
     BatchScan,
     DecodedRecords,
@@ -35,11 +37,9 @@ from broker.protocol.record_batch import (
 
 _OFFSET_AND_SIZE = struct.Struct(">qi")
 _OFFSET_AND_SIZE_BYTES = 12
-_MAGIC_AT = 16
 _LEAST_SIZES = (14, 22, HEADER_BYTES - _OFFSET_AND_SIZE_BYTES)  # by magic
 _AFTER_EPOCH = struct.Struct(">bIhiqqqhii")
 _OLD_HEADER = struct.Struct(">IBb")
-_OLD_CHECKED_FROM = 16
 _OLD_KEY_AT = (18, 26)  # by magic
 _LAST_OLD_CODEC = 3
 _LEAST_RECORD_BYTES = 7
@@ -87,9 +87,9 @@ def _read_batch(view: memoryview, position: int) -> RecordBatch | Fault:
     offset, size = _OFFSET_AND_SIZE.unpack_from(view, position)
     if size < _LEAST_SIZES[0]:
         return Fault.SIZE
-    if rest <= _MAGIC_AT:
+    if rest <= MAGIC_AT:
         return Fault.PARTIAL
-    magic = view[position + _MAGIC_AT]
+    magic = view[position + MAGIC_AT]
     if magic >= len(_LEAST_SIZES):
         return Fault.MAGIC
     if size < _LEAST_SIZES[magic]:
@@ -100,7 +100,7 @@ def _read_batch(view: memoryview, position: int) -> RecordBatch | Fault:
     if magic < record_batch.MAGIC:
         return _read_old(view, position, size, magic, offset)
     (epoch,) = INT32.unpack_from(view, position + _OFFSET_AND_SIZE_BYTES)
-    fields = _AFTER_EPOCH.unpack_from(view, position + _MAGIC_AT)
+    fields = _AFTER_EPOCH.unpack_from(view, position + MAGIC_AT)
     batch = RecordBatch(position, size, magic, offset, epoch, *fields[1:])
     if crc32c(view[position + CHECKED_FROM : batch.end]) != batch.crc:
         return Fault.CRC
@@ -117,7 +117,7 @@ def _read_old(
 ) -> RecordBatch | Fault:
     """Return a whole message of format 0 or 1."""
     crc, _, attributes = _OLD_HEADER.unpack_from(view, position + _OFFSET_AND_SIZE_BYTES)
-    if crc32(view[position + _OLD_CHECKED_FROM : position + size]) != crc:
+    if crc32(view[position + OLD_CHECKED_FROM : position + size]) != crc:
         return Fault.CRC
     codec = codec_of_batch(attributes)
     if codec is None or attributes & 7 > _LAST_OLD_CODEC:
@@ -171,7 +171,7 @@ def stamp_batches(buffer: Buffer, base_offset: int, leader_epoch: int, /) -> tup
     while position < len(stamped):
         rest = len(stamped) - position
         size = -1
-        if rest >= HEADER_BYTES and stamped[position + _MAGIC_AT] == record_batch.MAGIC:
+        if rest >= HEADER_BYTES and stamped[position + MAGIC_AT] == record_batch.MAGIC:
             size = _OFFSET_AND_SIZE.unpack_from(stamped, position)[1]
         if not _LEAST_SIZES[-1] <= size <= rest - _OFFSET_AND_SIZE_BYTES:
             raise ValueError("there is something else than whole record batches")

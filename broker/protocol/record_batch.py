@@ -35,8 +35,11 @@ from broker.protocol.primitives import Buffer
 
 MAGIC = 2
 HEADER_BYTES = 61
+MAGIC_AT = 16
 CRC_AT = 17
 CHECKED_FROM = 21  # what the CRC covers
+OLD_CHECKED_FROM = 16  # the same of formats 0 and 1
+LEAST_BYTES = 26  # of a message of format 0 with no key and value
 NO_TIMESTAMP = -1
 MAX_HEADERS = 1 << 20
 """Of the records of a batch: one may be two bytes, and takes a hundred times that in memory."""
@@ -46,6 +49,8 @@ MAX_RECORDS_BYTES = 2**31 - 1  # so that the offsets in `RecordColumns` are int3
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _CRC = struct.Struct(">I")
+_OFFSET_AND_SIZE = struct.Struct(">qi")
+_OLD_HEADER = struct.Struct(">IBB")
 _SIZE_FROM = 12  # the bytes before it are not in the size
 _MAX_SIZE = 2**31 - 1
 _APPEND_TIME = 1 << 3
@@ -111,6 +116,30 @@ class RecordBatch(NamedTuple):
     def has_delete_horizon(self) -> bool:
         """Return whether the base timestamp tells when compaction may drop tombstones."""
         return self.magic == MAGIC and bool(self.attributes & _DELETE_HORIZON)
+
+
+def parse_head(data: Buffer, position: int) -> RecordBatch | None:
+    """Return the batch whose first bytes these are, valid or not; None if it is cut off in them.
+
+    Args:
+        data: at least `HEADER_BYTES` of them, unless the file ends before.
+        position: of the batch, for the result.
+    """
+    if len(data) <= MAGIC_AT:
+        return None
+    offset, size = _OFFSET_AND_SIZE.unpack_from(data)
+    size += _SIZE_FROM
+    magic = data[MAGIC_AT]
+    if magic >= MAGIC:
+        if len(data) < HEADER_BYTES:
+            return None
+        _, _, epoch, *fields = _HEADER.unpack_from(data)
+        fields[1] &= 0xFFFFFFFF
+        return RecordBatch(position, size, fields[0], offset, epoch, *fields[1:])
+    if len(data) < MAGIC_AT + 2:
+        return None
+    crc, _, attributes = _OLD_HEADER.unpack_from(data, _SIZE_FROM)
+    return RecordBatch(position, size, magic, offset, crc=crc, attributes=attributes)
 
 
 class Record(NamedTuple):

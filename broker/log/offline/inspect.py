@@ -21,7 +21,7 @@ from broker.log.recovery import cut_file
 from broker.log.scan import ScannedBlock, boundaries_around, fault_of_large, scan_blocks
 from broker.log.segment import SegmentFile
 from broker.patterns import PayloadTest
-from broker.protocol.codec import Fault, boundaries, scan, unfold
+from broker.protocol.codec import Fault, Scan, boundaries, scan, unfold
 from broker.protocol.compression import Codec
 from broker.protocol.message import entry_bytes, payload_sizes
 from broker.protocol.message_set import Entry, describe_fault, filter_entries, iter_entries
@@ -95,7 +95,7 @@ class _Counts:
         self.wrapped_bytes = 0
         self.unwrapped_bytes = 0
 
-    def add(self, block: ScannedBlock) -> None:
+    def add(self, block: ScannedBlock[Scan]) -> None:
         data = block.data
         starts = boundaries(data)
         magics, sizes = payload_sizes(data, starts)

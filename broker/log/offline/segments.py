@@ -21,12 +21,15 @@ from functools import lru_cache
 from pathlib import Path
 
 from broker.errors import LogCorruptError
+from broker.log import batches, scan
 from broker.log.data_directory import ARCHIVE_SUFFIX, DELETED_NAME, MOVING_NAME
 from broker.log.segment import SegmentFile
 from broker.topic import TopicPartition
 
 _BLOCK_BYTES = 1 << 20
-_NAME = re.compile(r"([0-9]{1,20})\.(?:pylog|kafka)", re.ASCII)  # of any width, as Kafka before 0.7
+_LOOKED_AT_BYTES = 16 << 20
+# 0.7's have any width, as those of Kafka before it; `.log` is Kafka's since 0.8
+_NAME = re.compile(r"([0-9]{1,20}(?=\.(?:pylog|kafka)$)|[0-9]{20}(?=\.log$))\.\w+", re.ASCII)
 _ARCHIVE_DIRECTORY = re.compile(r"(.+)_([0-9]+)-([0-9]+)", re.ASCII)
 _DIGITS = re.compile(r"([0-9]+)", re.ASCII)
 _NOT_SERVED = frozenset((DELETED_NAME, MOVING_NAME))
@@ -128,6 +131,23 @@ def _unpacked(path: Path, modified_ns: int, packed_bytes: int) -> SegmentFile:
             raise LogCorruptError(f"{path}: the archive is damaged: {error}") from error
         unpacked.flush()
         return SegmentFile(Path(unpacked.name))  # its descriptor outlives the name
+
+
+def has_batches(path: Path) -> bool:
+    """Return whether a segment is of Kafka's batches, not of 0.7's entries; errors as above.
+
+    Its start tells, if that is undamaged, else its name, else the first good batch.
+    """
+    file = open_segment(path)
+    size = os.fstat(file.fd).st_size
+    if batches.has_good_batch(file.fd):
+        return True
+    if scan.has_good_entry(file.fd, 0, size):
+        return False
+    name = path.name.removesuffix(ARCHIVE_SUFFIX)
+    if _NAME.fullmatch(name):
+        return name.endswith(".log")
+    return batches.find_batch(file.fd, 0, min(size, _LOOKED_AT_BYTES)) is not None
 
 
 def segment_bytes(path: Path) -> int:

@@ -170,7 +170,7 @@ class Verification:
                 break
         return position, fault
 
-    def _count(self, block: scan.ScannedBlock) -> None:
+    def _count(self, block: scan.ScannedBlock[Scan]) -> None:
         self._entry_count += block.scan.entry_count
         self._message_count += block.scan.entry_count
         if not self.deep:
