@@ -18,8 +18,8 @@ _SOURCES = Path(__file__).parent / "peers"
 _QUIET_NPM = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
 
 
-def fetch_jafka(home: Path) -> None:
-    """Fetch Jafka with Maven."""
+def fetch_jars(home: Path) -> None:
+    """Fetch jars with Maven."""
     _run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"], home)
 
 
@@ -64,7 +64,8 @@ class _Source(NamedTuple):
 
 
 _PEERS = {
-    "jafka": _Source(("pom.xml",), fetch_jafka, compile_jafka),
+    "jafka": _Source(("pom.xml",), fetch_jars, compile_jafka),
+    "kafka": _Source(("pom.xml",), fetch_jars),
     "python2": _Source(("requirements.txt",), fetch_python2),
     "node": _Source(("package.json",), fetch_node),
     "delta": _Source(("pom.xml", "requirements.txt"), fetch_tables),

@@ -167,6 +167,11 @@ def _jafka(name: str, folder: Path) -> tuple[Peer, Path]:
     return Peer(name, words), home / "Peer.class"
 
 
+def _kafka(name: str, folder: Path) -> tuple[Peer, Path]:
+    home = folder / name
+    return Peer(name, ["java", "-Xmx256m", "-cp", f"{home}/lib/*"]), home / "fetched"
+
+
 def _python2(name: str, folder: Path) -> tuple[Peer, Path]:
     home = folder / "python2"
     package = {"pykafka": "kafka"}.get(name, name)
@@ -182,6 +187,7 @@ def _node(name: str, folder: Path) -> tuple[Peer, Path]:
 
 _PEERS = {
     "jafka": _jafka,
+    "kafka": _kafka,
     "samsa": _python2,
     "pykafka": _python2,
     "brod": _python2,
