@@ -242,6 +242,8 @@ def encode_with(
     codec = codec_of_batch(batch.attributes)
     if codec is None or batch.magic != MAGIC:
         raise ValueError("only format 2 with a known codec is written")
+    if sum(len(record.headers) for record in records) > MAX_HEADERS:
+        raise ValueError(f"the records of a batch have at most {MAX_HEADERS} headers")
     times = [record.timestamp for record in records]
     base_timestamp = batch.base_timestamp
     if base_timestamp == NO_TIMESTAMP and times:

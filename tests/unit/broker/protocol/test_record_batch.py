@@ -381,6 +381,7 @@ def test_stamp_when_there_are_no_whole_batches_then_refuses(engine: Engine, data
         ([Record(2**31, 0, None, None)], NEW_BATCH),
         ([Record(0, -(2**63), None, None)], RecordBatch(base_timestamp=1)),
         ([Record(0, 0, None, None, (("\ud800", b""),))], NEW_BATCH),
+        ([Record(n, 0, None, None, (("", None),) * 2**19) for n in range(3)], NEW_BATCH),
         ([Record(0, 0, None, None)], RecordBatch(attributes=5)),
         ([Record(0, 0, None, None)], RecordBatch(magic=1)),
         ([Record(0, 0, None, None)], RecordBatch(producer_epoch=2**15)),
