@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import struct
 from array import array
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, chain
 from typing import Any
@@ -77,6 +77,48 @@ def scan_batches(buffer: Buffer) -> BatchScan:
         batches.append(found)
         position = found.end
     return BatchScan(batches, position, Fault.NONE)
+
+
+def verify_batches(buffer: Buffer, *, deep: bool = True) -> BatchScan:
+    """Scan batches as `scan_batches`, and validate their records and max timestamps.
+
+    Batches with a delete horizon, or the broker's time, may have another max timestamp. A wrapper
+    has the count of its messages. Records are counted and not kept.
+
+    Args:
+        buffer: any bytes.
+        deep: also open compressed batches.
+    """
+    view = memoryview(buffer)
+    batches: list[RecordBatch] = []
+    position = 0
+    while position < len(view):
+        batch = _read_batch(view, position)
+        if not isinstance(batch, Fault) and (deep or not batch.codec):
+            batch = _verify(view, batch)
+        if isinstance(batch, Fault):
+            return BatchScan(batches, position, batch)
+        batches.append(batch)
+        position = batch.end
+    return BatchScan(batches, position, Fault.NONE)
+
+
+def _verify(view: memoryview, batch: RecordBatch) -> RecordBatch | Fault:
+    """Return a batch whose records are good, with their count; or its fault."""
+    found = _open(view, batch)
+    if isinstance(found, Fault):
+        return found
+    count, largest = 0, _MIN_INT64
+    try:
+        for row in found[0]:
+            count += 1
+            largest = max(largest, row[1])
+    except (_BrokenError, IndexError):
+        return Fault.RECORDS
+    has_others = batch.has_append_time or batch.has_delete_horizon
+    if count and not has_others and largest != batch.max_timestamp:
+        return Fault.TIMESTAMPS
+    return batch._replace(record_count=count)
 
 
 def _read_batch(view: memoryview, position: int) -> RecordBatch | Fault:
@@ -244,19 +286,28 @@ def _walk(buffer: Buffer, max_bytes: int, *, with_control: bool) -> tuple[list[_
 
 def _rows_of(view: memoryview, batch: RecordBatch) -> tuple[list[_Row] | Fault, int]:
     """Return the records of a good batch, or their fault; and their bytes, unfolded."""
+    found = _open(view, batch)
+    if isinstance(found, Fault):
+        return found, 0
+    try:
+        rows = list(found[0])
+    except (_BrokenError, IndexError):
+        return Fault.RECORDS, 0
+    return rows, found[1] + record_batch.HEADER_COST * sum(len(row[4]) for row in rows)
+
+
+def _open(view: memoryview, batch: RecordBatch) -> tuple[Iterable[_Row], int] | Fault:
+    """Return what parses the records of a good batch, and their bytes, unfolded; or its fault."""
     if batch.magic < record_batch.MAGIC:
-        return _old_rows_of(view, batch)
+        rows, size = _old_rows_of(view, batch)
+        return rows if isinstance(rows, Fault) else (rows, size)
     data = bytes(view[batch.position + HEADER_BYTES : batch.end])
     if batch.codec:
         opened = open_batch(batch.attributes, batch.magic, data)
         if opened is None:
-            return Fault.COMPRESSED, 0
+            return Fault.COMPRESSED
         data = opened
-    try:
-        rows = _parse(data, batch)
-    except (_BrokenError, IndexError):
-        return Fault.RECORDS, 0
-    return rows, len(data) + record_batch.HEADER_COST * sum(len(row[4]) for row in rows)
+    return _parse(data, batch), len(data)
 
 
 def _old_rows_of(view: memoryview, batch: RecordBatch) -> tuple[list[_Row] | Fault, int]:
@@ -296,11 +347,10 @@ def _old_row(batch: RecordBatch, key: memoryview | None, value: memoryview | Non
     )
 
 
-def _parse(data: bytes, batch: RecordBatch) -> list[_Row]:
-    """Return the records of a batch; `IndexError` or `_BrokenError` if they do not fill it."""
+def _parse(data: bytes, batch: RecordBatch) -> Iterator[_Row]:
+    """Yield the records of a batch; `IndexError` or `_BrokenError` if they do not fill it."""
     if batch.record_count > len(data) // _LEAST_RECORD_BYTES:
         raise _BrokenError
-    rows: list[_Row] = []
     position, last, headers_left = 0, -1, record_batch.MAX_HEADERS
     fixed = batch.max_timestamp if batch.has_append_time else None
     for _ in range(batch.record_count):
@@ -327,10 +377,9 @@ def _parse(data: bytes, batch: RecordBatch) -> list[_Row]:
             raise _BrokenError
         last = delta
         time = timestamp if fixed is None else fixed
-        rows.append((batch.base_offset + delta, time, key, value, headers))
+        yield batch.base_offset + delta, time, key, value, headers
     if position != len(data):
         raise _BrokenError
-    return rows
 
 
 def _varint(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:

@@ -30,6 +30,7 @@ from broker.protocol._batches_python import encode_batch as encode_batch
 from broker.protocol._batches_python import encode_records as encode_records
 from broker.protocol._batches_python import scan_batches as scan_batches
 from broker.protocol._batches_python import stamp_batches as stamp_batches
+from broker.protocol._batches_python import verify_batches as verify_batches
 from broker.protocol.message import LENGTH_BYTES, Columns, CrcCheck, Fault, codec_at, entry_end
 from broker.protocol.primitives import INT16, INT32, INT64, Buffer
 from broker.protocol.read_message import Message as Message

@@ -33,7 +33,7 @@ from broker.protocol.record_batch import unfold_batch as unfold_batch
 VARIABLE = "PYLOGCTL_CODEC"
 """The environment variable that forces an engine: `python` or `compiled`."""
 # the compiled engine must have the same number: an older build may be in this folder
-_INTERFACE = 9
+_INTERFACE = 10
 
 
 def _is_compiled() -> bool:
@@ -82,7 +82,7 @@ single_appends, publish_responses = engine.single_appends, engine.publish_respon
 count_delimiters = engine.count_delimiters
 crc32c, scan_batches, stamp_batches = engine.crc32c, engine.scan_batches, engine.stamp_batches
 decode_records, decode_record_columns = engine.decode_records, engine.decode_record_columns
-encode_batch = engine.encode_batch
+encode_batch, verify_batches = engine.encode_batch, engine.verify_batches
 
 
 def describe() -> str:

@@ -49,6 +49,7 @@ class Fault(IntEnum):
     COMPRESSED = 6  # a wrapper does not decompress, or its content is not a whole message set
     OFFSETS = 7  # a record batch's offset, last offset delta and record count are impossible
     RECORDS = 8  # the records of a batch do not fill it exactly, or contradict its header
+    TIMESTAMPS = 9  # the max timestamp of a batch is not that of its records; only verified
 
 
 class CrcCheck(IntEnum):

@@ -53,6 +53,7 @@ _FAULT_TEXT = {
     Fault.PARTIAL: "it is incomplete",
     Fault.OFFSETS: "its offsets and its record count are impossible",
     Fault.RECORDS: "its records do not fill it exactly",
+    Fault.TIMESTAMPS: "its max timestamp is not that of its records",
 }
 
 

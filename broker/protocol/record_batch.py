@@ -53,9 +53,9 @@ _OFFSET_AND_SIZE = struct.Struct(">qi")
 _OLD_HEADER = struct.Struct(">IBB")
 _SIZE_FROM = 12  # the bytes before it are not in the size
 _MAX_SIZE = 2**31 - 1
+CONTROL = 1 << 5
 _APPEND_TIME = 1 << 3
 _TRANSACTIONAL = 1 << 4
-_CONTROL = 1 << 5
 _DELETE_HORIZON = 1 << 6
 
 
@@ -93,6 +93,11 @@ class RecordBatch(NamedTuple):
         return self.base_offset + self.last_offset_delta
 
     @property
+    def next_offset(self) -> int:
+        """Return the offset behind the batch."""
+        return self.last_offset + 1
+
+    @property
     def codec(self) -> Codec | None:
         """Return the codec of the records; None if the attributes name none."""
         return codec_of_batch(self.attributes)
@@ -110,7 +115,7 @@ class RecordBatch(NamedTuple):
     @property
     def is_control(self) -> bool:
         """Return whether the records are marks of the broker, which no consumer gets."""
-        return self.magic == MAGIC and bool(self.attributes & _CONTROL)
+        return self.magic == MAGIC and bool(self.attributes & CONTROL)
 
     @property
     def has_delete_horizon(self) -> bool:
@@ -139,7 +144,8 @@ def parse_head(data: Buffer, position: int) -> RecordBatch | None:
     if len(data) < MAGIC_AT + 2:
         return None
     crc, _, attributes = _OLD_HEADER.unpack_from(data, _SIZE_FROM)
-    return RecordBatch(position, size, magic, offset, crc=crc, attributes=attributes)
+    old = RecordBatch(position, size, magic, offset, crc=crc, attributes=attributes)
+    return old._replace(last_offset_delta=0)
 
 
 class Record(NamedTuple):

@@ -103,6 +103,12 @@ bool key_and_value(const uint8_t *data, const struct batch *batch, struct field 
 }
 
 static bool add_record(struct records *records, const struct record *record) {
+    if (record->timestamp > records->max_timestamp)
+        records->max_timestamp = record->timestamp;
+    if (records->only_counts) {
+        records->count++;
+        return true;
+    }
     void *items = grown(records->items, sizeof *record, records->count, &records->room);
     if (!items)
         return false;
@@ -112,6 +118,10 @@ static bool add_record(struct records *records, const struct record *record) {
 }
 
 static bool add_header(struct records *records, const struct header *header) {
+    if (records->only_counts) {
+        records->header_count++;
+        return true;
+    }
     void *items =
         grown(records->headers, sizeof *header, records->header_count, &records->header_room);
     if (!items)
@@ -153,7 +163,7 @@ static bool parse_wrapper(const struct batch *batch, struct field set, struct re
     int64_t base = batch->magic ? batch->base_offset - last : 0; /* relative in format 1 */
     if (base < 0)
         *fault = FAULT_COMPRESSED;
-    for (size_t n = first; !*fault && n < records->count; n++) {
+    for (size_t n = first; !*fault && !records->only_counts && n < records->count; n++) {
         records->items[n].offset += base;
         if (batch->magic && batch->attributes & APPEND_TIME)
             records->items[n].timestamp = batch->max_timestamp;

@@ -71,6 +71,8 @@ struct records {
     size_t header_count;
     size_t header_room;
     size_t header_limit; /* the most that there may be behind this batch */
+    bool only_counts;    /* none is kept */
+    int64_t max_timestamp; /* since it was set */
 };
 
 static inline uint64_t load_uint64(const uint8_t *data) {
@@ -88,6 +90,13 @@ static inline bool is_compressed(const struct batch *batch) {
 
 static inline bool is_control(const struct batch *batch) {
     return batch->magic == BATCH_MAGIC && batch->attributes & 1 << 5;
+}
+
+/* Whether the records of a batch need not have its max timestamp: there is append time, or compaction
+ * has taken some. */
+static inline bool has_other_timestamps(const struct batch *batch) {
+    return (batch->magic && batch->attributes & 1 << 3) ||
+           (batch->magic == BATCH_MAGIC && batch->attributes & 1 << 6);
 }
 
 /* Reads and validates the batch at a position; returns its fault. */

@@ -65,6 +65,7 @@ PyObject *codec_decode_delimited(PyObject *module, PyObject *args);
 PyObject *codec_decode_columns(PyObject *module, PyObject *args);
 PyObject *codec_count_byte(PyObject *module, PyObject *args);
 PyObject *codec_scan_batches(PyObject *module, PyObject *buffer);
+PyObject *codec_verify_batches(PyObject *module, PyObject *args);
 PyObject *codec_decode_records(PyObject *module, PyObject *args);
 PyObject *codec_decode_record_columns(PyObject *module, PyObject *args);
 PyObject *codec_encode_records(PyObject *module, PyObject *args);

@@ -31,6 +31,22 @@ static bool scan(const Py_buffer *view, struct batches *batches, size_t *positio
     return true;
 }
 
+/* Returns a BatchScan, and frees the batches; without memory it raises. */
+static PyObject *scan_object(PyObject *module, struct batches *batches, size_t position,
+                             enum fault fault, bool has_memory) {
+    PyObject *list = has_memory ? PyList_New((Py_ssize_t)batches->count) : PyErr_NoMemory();
+    for (size_t n = 0; list && n < batches->count; n++) {
+        PyObject *batch = batch_object(module, batches->items + n);
+        if (!batch || PyList_SetItem(list, (Py_ssize_t)n, batch) < 0)
+            Py_CLEAR(list);
+    }
+    free(batches->items);
+    if (!list)
+        return NULL;
+    return new_result(module, BATCH_SCAN, "NnO", list, (Py_ssize_t)position,
+                      fault_object(module, fault));
+}
+
 PyObject *codec_scan_batches(PyObject *module, PyObject *buffer) {
     Py_buffer view;
     if (PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE) < 0)
@@ -42,17 +58,7 @@ PyObject *codec_scan_batches(PyObject *module, PyObject *buffer) {
     bool has_memory = scan(&view, &batches, &position, &fault);
     lock_again(unlocked);
     PyBuffer_Release(&view);
-    PyObject *list = has_memory ? PyList_New((Py_ssize_t)batches.count) : PyErr_NoMemory();
-    for (size_t n = 0; list && n < batches.count; n++) {
-        PyObject *batch = batch_object(module, batches.items + n);
-        if (!batch || PyList_SetItem(list, (Py_ssize_t)n, batch) < 0)
-            Py_CLEAR(list);
-    }
-    free(batches.items);
-    if (!list)
-        return NULL;
-    return new_result(module, BATCH_SCAN, "NnO", list, (Py_ssize_t)position,
-                      fault_object(module, fault));
+    return scan_object(module, &batches, position, fault, has_memory);
 }
 
 /* Records under decoding; `opened` keeps what they point into. */
@@ -95,6 +101,16 @@ static bool take(struct decoding *decoding, const struct batch *batch, struct fi
     return true;
 }
 
+/* Returns what `parse_batch` needs of a batch that is not compressed. */
+static struct field plain_content(const uint8_t *data, const struct batch *batch) {
+    struct field content = {data, 0};
+    if (batch->magic == BATCH_MAGIC) {
+        content.data += batch->position + BATCH_HEADER_BYTES;
+        content.size = batch->size - BATCH_HEADER_BYTES;
+    }
+    return content;
+}
+
 /* Decodes up to a compressed batch, without Python. */
 static enum stand decode_plain(struct decoding *decoding, struct batch *batch) {
     const uint8_t *data = decoding->view.buf;
@@ -106,12 +122,7 @@ static enum stand decode_plain(struct decoding *decoding, struct batch *batch) {
             break;
         if (is_compressed(batch))
             return AT_COMPRESSED;
-        struct field content = {data + batch->position + BATCH_HEADER_BYTES, 0};
-        if (batch->magic < BATCH_MAGIC)
-            content.data = data;
-        else
-            content.size = batch->size - BATCH_HEADER_BYTES;
-        if (!take(decoding, batch, content, &stand))
+        if (!take(decoding, batch, plain_content(data, batch), &stand))
             break;
     }
     return stand;
@@ -182,6 +193,97 @@ static void decoding_close(struct decoding *decoding) {
     Py_XDECREF(decoding->opened);
     free(decoding->records.items);
     free(decoding->records.headers);
+}
+
+/* Validates the records of a batch, and takes it; false if the walk ends. */
+static bool verify(struct decoding *decoding, struct batches *batches, struct batch *batch,
+                   struct field content, enum stand *stand) {
+    struct records *records = &decoding->records;
+    records->count = records->header_count = 0;
+    records->max_timestamp = INT64_MIN;
+    *stand = FAILED;
+    if (!parse_batch(batch, content, records, &decoding->fault))
+        return false;
+    if (!decoding->fault && records->count && !has_other_timestamps(batch) &&
+        records->max_timestamp != batch->max_timestamp)
+        decoding->fault = FAULT_TIMESTAMPS;
+    if (!decoding->fault) {
+        batch->record_count = (int32_t)records->count;
+        if (!add_batch(batches, batch))
+            return false;
+        decoding->position += batch->size;
+    }
+    *stand = AT_END;
+    return !decoding->fault;
+}
+
+/* Validates up to a compressed batch, which is passed over unless it is to be opened. */
+static enum stand verify_plain(struct decoding *decoding, struct batches *batches,
+                               struct batch *batch, bool opens) {
+    const uint8_t *data = decoding->view.buf;
+    size_t size = (size_t)decoding->view.len;
+    enum stand stand = AT_END;
+    bool goes_on = true;
+    while (goes_on && decoding->position < size) {
+        decoding->fault = read_batch(data, size, decoding->position, batch);
+        if (decoding->fault)
+            break;
+        if (!is_compressed(batch)) {
+            goes_on = verify(decoding, batches, batch, plain_content(data, batch), &stand);
+        } else if (opens) {
+            return AT_COMPRESSED;
+        } else if (add_batch(batches, batch)) {
+            decoding->position += batch->size;
+        } else {
+            return FAILED;
+        }
+    }
+    return stand;
+}
+
+/* Opens and validates a compressed batch; false if the walk ends. */
+static bool verify_compressed(struct decoding *decoding, struct batches *batches,
+                              struct batch *batch, PyObject *open, enum stand *stand) {
+    PyObject *opened = open_batch(decoding, batch, open);
+    bool goes_on = false;
+    *stand = FAILED;
+    if (opened == Py_None) {
+        decoding->fault = FAULT_COMPRESSED;
+        *stand = AT_END;
+    } else if (opened && PyBytes_AsString(opened)) {
+        struct field content = {(const uint8_t *)PyBytes_AsString(opened),
+                                (size_t)PyBytes_Size(opened)};
+        PyThreadState *unlocked = unlock_for(content.size);
+        goes_on = verify(decoding, batches, batch, content, stand);
+        lock_again(unlocked);
+    }
+    Py_XDECREF(opened);
+    return goes_on;
+}
+
+PyObject *codec_verify_batches(PyObject *module, PyObject *args) {
+    PyObject *buffer, *open;
+    struct decoding decoding = {0};
+    if (!PyArg_ParseTuple(args, "OO", &buffer, &open) ||
+        PyObject_GetBuffer(buffer, &decoding.view, PyBUF_SIMPLE) < 0)
+        return NULL;
+    decoding.records.only_counts = true;
+    struct batches batches = {0};
+    struct batch batch;
+    enum stand stand;
+    bool goes_on;
+    do {
+        PyThreadState *unlocked = unlock_for((size_t)decoding.view.len - decoding.position);
+        stand = verify_plain(&decoding, &batches, &batch, open != Py_None);
+        lock_again(unlocked);
+        goes_on = stand == AT_COMPRESSED &&
+                  verify_compressed(&decoding, &batches, &batch, open, &stand);
+    } while (goes_on);
+    PyBuffer_Release(&decoding.view);
+    if (!PyErr_Occurred())
+        return scan_object(module, &batches, decoding.position, decoding.fault, stand != FAILED);
+    free(batches.items);
+    return NULL;
 }
 
 static PyObject *field_object(const struct field *field) {

@@ -32,6 +32,7 @@ enum fault {
     FAULT_COMPRESSED,
     FAULT_OFFSETS,
     FAULT_RECORDS,
+    FAULT_TIMESTAMPS,
 };
 
 /* The values of `CrcCheck` in message.py. */

@@ -72,6 +72,8 @@ def engines() -> tuple[Engine, Engine]:
 def assert_same_results(engines: tuple[Engine, Engine], data: bytes, max_bytes: int = 1000) -> None:
     """Check that both engines find the same in any bytes."""
     assert_alike(engines, lambda engine: engine.scan_batches(data))
+    assert_alike(engines, lambda engine: engine.verify_batches(data))
+    assert_alike(engines, lambda engine: engine.verify_batches(data, deep=False))
     assert_alike(engines, lambda engine: engine.decode_records(data, with_control=True))
     assert_alike(engines, lambda engine: engine.decode_record_columns(data, max_bytes=max_bytes))
     assert_alike(engines, lambda engine: engine.stamp_batches(data, 2**62, 7))
