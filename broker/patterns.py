@@ -152,6 +152,15 @@ class PayloadTest:
         found: int = self._match(self._anchor, payload, 0, len(payload))[0][0]
         return found != _NO_MATCH
 
+    def may_be_in(self, data: bytes) -> bool:
+        """Return whether a part for which this is true may be among these bytes."""
+        if self._invert:
+            return True
+        if self._literal or self._is_literal:
+            return self._literal in data
+        found: int = self._match_any(self._anchor, data, 0, len(data))[0][0]
+        return found != _NO_MATCH
+
     def select(self, payloads: Sequence[bytes]) -> list[bool]:
         """Test many payloads, in less time than one by one."""
         literal, invert = self._literal, self._invert
@@ -165,6 +174,20 @@ class PayloadTest:
             for start in range(0, len(payloads), _TOGETHER):
                 found += self._search(payloads[start : start + _TOGETHER])
         return [not one for one in found] if invert else found
+
+    def select_any(self, *columns: Sequence[bytes | None]) -> list[bool]:
+        """Test messages of several parts: each matches where one of its parts does, never None."""
+        combine = all if self._invert else any
+        tested = [
+            [
+                self._invert if part is None else is_wanted
+                for part, is_wanted in zip(
+                    parts, self.select([one or b"" for one in parts]), strict=True
+                )
+            ]
+            for parts in columns
+        ]
+        return [combine(flags) for flags in zip(*tested, strict=True)]
 
     def select_between(
         self, data: bytes, bounds: Sequence[int], start_of: Callable[[int], int]

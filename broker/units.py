@@ -154,6 +154,10 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+END_MS = 253_402_300_800_000
+"""The year 10000, which `format_time` cannot tell."""
+
+
 def format_time(time_ms: int) -> str:
     """Return milliseconds since 1970 as RFC 3339 in UTC with milliseconds."""
     moment = datetime.fromtimestamp(time_ms / 1000, UTC)

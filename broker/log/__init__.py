@@ -44,6 +44,8 @@ Knows message sets (through `broker.protocol`), but no sockets and no ZooKeeper.
                        behind damage
     segment.py         segment files: their descriptors, sparse boundary index and the system calls
                        on them
+    side_files.py      Kafka's files beside the segments of a partition, read and validated one
+                       entry at a time
     table.py           the topics and logs of one broker, and the locks under which the set of
                        them changes
 """

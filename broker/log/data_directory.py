@@ -420,11 +420,17 @@ def held_by_tool(data_dir: Path) -> Iterator[None]:
     """Keep brokers from opening a directory, which none has open (else `LogLockedError`)."""
     try:
         fd = os.open(data_dir / LOCK_NAME, os.O_RDONLY)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         yield
         return
+    except OSError as error:
+        raise LogLockedError(
+            f"cannot tell whether a broker has {data_dir} open: {LOCK_NAME}: "
+            f"{files.reason_of(error)}"
+        ) from error
     try:
         _lock(fd, data_dir, fcntl.LOCK_SH)
+        _lock_as_java(fd, data_dir)
         yield
     finally:
         os.close(fd)
@@ -439,13 +445,23 @@ def _lock(fd: int, data_dir: Path, kind: int) -> None:
         ) from error
 
 
+def _lock_as_java(fd: int, data_dir: Path) -> None:
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError) as error:
+        raise LogLockedError(
+            f"data directory {data_dir} is in use by another process, such as a Kafka broker"
+        ) from error
+
+
 def holder_pid(data_dir: Path) -> int | None:
     """Return the id of the process that has a directory open as its data directory, else None."""
     try:
         validate_not_in_use(data_dir)
     except LogLockedError:
-        words = _holder_words((data_dir / LOCK_NAME).read_bytes())
-        return int(words[0]) if words else None
+        with suppress(OSError):
+            words = _holder_words((data_dir / LOCK_NAME).read_bytes())
+            return int(words[0]) if words else None
     return None
 
 

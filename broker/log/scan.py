@@ -21,6 +21,9 @@ from broker.protocol.codec import Fault, Scan, boundaries
 from broker.protocol.primitives import Buffer
 
 BLOCK_BYTES = 1 << 20
+FIRST_BLOCK_BYTES = 4096
+"""A walk or search starts with so many, and grows: behind each damage there is one, and the next
+damage may be near."""
 _MAX_RESUMPTIONS = 1000
 _LARGE_WINDOW_BYTES = 32 << 20  # twice the largest entry that `codec.find_entry` finds
 
@@ -93,12 +96,13 @@ def walk_blocks(
         fd: of the file.
         start: the start of an entry.
         end: the file's size at most.
-        block_bytes: at least 17, so that a block has the fields that tell an entry's size.
+        block_bytes: at most; at least 17 for entries and 61 for batches, so that a block has the
+            fields that tell a size.
         scan: scans a block.
         judge_large: returns the size and the fault of an entry that is larger than the block it
             starts in, given the file, the block, its position, and `end`.
     """
-    buffer = bytearray(min(block_bytes, max(0, end - start)))
+    buffer = bytearray(min(FIRST_BLOCK_BYTES, block_bytes, max(0, end - start)))
     position = start
     while position < end:
         block = memoryview(buffer)[: end - position]
@@ -115,6 +119,8 @@ def walk_blocks(
         if not found.valid_bytes or found.fault:
             return
         position += found.valid_bytes
+        if len(buffer) < min(block_bytes, end - position):
+            buffer = bytearray(min(4 * len(buffer), block_bytes))
 
 
 def _read_into(fd: int, view: memoryview, position: int) -> int:
@@ -167,8 +173,8 @@ def looks_like_entry(fd: int, position: int, end: int) -> bool:
     if position > end:
         return False
     header = read_header(fd, position)
-    if header is None:  # a tail too short for a header
-        return True
+    if header is None:  # a length that is damaged can also lead near the end
+        return position == end
     if not header.is_plausible or header.end > end:
         return False
     following = read_header(fd, header.end)

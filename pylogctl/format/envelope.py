@@ -11,11 +11,12 @@ from broker.errors import ArgumentError, did_you_mean
 from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.protocol.envelope import Envelope, open_envelope
 from broker.topic import TopicPartition
-from broker.units import format_time
+from broker.units import END_MS, format_time
 from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 
 if TYPE_CHECKING:
     from broker.protocol.message_set import Message
+    from broker.protocol.record_batch import Record
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode
 FIELDS = (
@@ -39,11 +40,40 @@ class MessageFacts(NamedTuple):
     magic: int
     payload: bytes  # without the envelope
     envelope: Envelope | None = None
+    record: Record | None = None  # of Kafka, which has more than a payload
+
+    @property
+    def key(self) -> bytes | None:
+        """Return the key of a record; None if it has none, as messages of 0.7."""
+        return None if self.record is None else self.record.key
+
+    @property
+    def payload_bytes(self) -> int:
+        """Return the size of the payload, -1 if it is null."""
+        is_null = self.record is not None and self.record.value is None
+        return -1 if is_null else len(self.payload)
+
+    @property
+    def time_ms(self) -> int | None:
+        """Return the time of a record, or of the envelope; None if there is none."""
+        if self.record is not None and (time_ms := time_of(self.record.timestamp)) is not None:
+            return time_ms
+        return None if self.envelope is None else self.envelope.time_us // 1000
 
     @property
     def stored(self) -> bytes:
         """Return the payload as it is in the log."""
         return self.payload if self.envelope is None else self.envelope.wrap(self.payload)
+
+
+def time_of(timestamp: int) -> int | None:
+    """Return the timestamp of a record; None for -1, which is none, and beyond the year 9999."""
+    return timestamp if 0 <= timestamp < END_MS else None
+
+
+def header_text(name: str, value: bytes | None) -> str:
+    """Return a header as `name=value`, without the sign if the value is null."""
+    return name if value is None else f"{name}={value.decode('utf-8', 'backslashreplace')}"
 
 
 def facts_of(partition: TopicPartition, message: Message) -> MessageFacts:
@@ -55,9 +85,12 @@ def facts_of(partition: TopicPartition, message: Message) -> MessageFacts:
 
 
 class InputMessage(NamedTuple):
-    """A message to produce; `partition` is None if the line names none."""
+    """A message to produce; `partition` is None if the line names none.
 
-    payload: bytes
+    A record without a value has no payload; a topic of 0.7 cannot store it.
+    """
+
+    payload: bytes | None
     partition: PartitionPattern | None
 
 
@@ -98,25 +131,27 @@ def _envelope_fields(envelope: Envelope | None) -> dict[str, object]:
     }
 
 
-def encode_payload(payload: bytes, encoding: PayloadEncoding) -> tuple[str, str]:
+def encode_payload(
+    payload: bytes, encoding: PayloadEncoding, name: str = "payload"
+) -> tuple[str, str]:
     """Return the name and the text of the field for a payload, from which it can be read again."""
     if encoding == "hex":
-        return "payload_hex", payload.hex()
+        return f"{name}_hex", payload.hex()
     if encoding != "base64":
         try:
-            return "payload", payload.decode("utf-8")
+            return name, payload.decode("utf-8")
         except UnicodeDecodeError:
             if encoding == "utf8":
                 raise
-    return "payload_b64", base64.b64encode(payload).decode()
+    return f"{name}_b64", base64.b64encode(payload).decode()
 
 
 def read_envelope(line: bytes, number: int, *, strict: bool = False) -> InputMessage:
     """Return the message to produce of line `number`.
 
     The line is a JSON object with one of `payload`, `payload_b64`, `payload_hex` (null counts as
-    none), and optionally `partition` (and `broker`). Other fields are ignored; with `strict`,
-    unknown ones are refused.
+    none, but of `payload` alone it is a record without a value), and optionally `partition` (and
+    `broker`). Other fields are ignored; with `strict`, unknown ones are refused.
     """
     try:
         fields = json.loads(line)
@@ -125,7 +160,8 @@ def read_envelope(line: bytes, number: int, *, strict: bool = False) -> InputMes
     if not isinstance(fields, dict):
         raise UsageError(f"line {number}: not a JSON object")
     given = [key for key in _PAYLOAD_FIELDS if fields.get(key) is not None]
-    if len(given) != 1:
+    is_null = not given and "payload" in fields
+    if len(given) != 1 and not is_null:
         found = " and ".join(given) or "none"
         raise UsageError(
             f"line {number}: exactly one payload field is needed, found {found}",
@@ -135,7 +171,7 @@ def read_envelope(line: bytes, number: int, *, strict: bool = False) -> InputMes
         raise UsageError(
             f"line {number}: unknown field '{unknown[0]}'{did_you_mean(unknown[0], FIELDS)}"
         )
-    payload = _decode_payload(given[0], fields[given[0]], number)
+    payload = None if is_null else _decode_payload(given[0], fields[given[0]], number)
     return InputMessage(payload, _partition_of(fields, number))
 
 

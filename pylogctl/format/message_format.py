@@ -12,16 +12,15 @@ import re
 import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from broker.errors import PluginError, did_you_mean
 from broker.json_fields import field_path, read_json, text_of, value_at
-from broker.protocol.envelope import Envelope
 from broker.units import format_time
 from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 from pylogctl.cli.escapes import printable_bytes
 from pylogctl.cli.options import PayloadForm
-from pylogctl.format.envelope import MessageFacts
+from pylogctl.format.envelope import MessageFacts, encode_payload, header_text
 from pylogctl.format.framing import escape, unescape
 
 
@@ -50,11 +49,12 @@ _TEXTS: dict[str, Callable[[Received], str]] = {
     "c": lambda m: f"{m.facts.crc:08x}",
     "z": lambda m: m.facts.codec,
     "g": lambda m: m.group,
-    "h": lambda m: _headers_text(m.facts.envelope),
+    "h": lambda m: _headers_text(m.facts),
 }
 _NUMBERS: dict[str, Callable[[Received], int]] = {
-    "S": lambda m: len(m.facts.payload),
-    "R": lambda m: len(m.facts.payload),
+    "S": lambda m: m.facts.payload_bytes,
+    "R": lambda m: m.facts.payload_bytes,
+    "K": lambda m: -1 if m.facts.key is None else len(m.facts.key),
     "o": lambda m: m.facts.offset,
     "n": lambda m: m.facts.next_offset,
     "I": lambda m: m.facts.inner,
@@ -84,13 +84,18 @@ _NUMBER_MODIFIERS = (*_PACKED, "width:N", "comma")
 
 
 def compile_format(
-    text: str, presets: Mapping[str, str] = PRESETS, *, for_terminal: bool = False
+    text: str,
+    presets: Mapping[str, str] = PRESETS,
+    *,
+    for_terminal: bool = False,
+    has_keys: bool = False,
 ) -> Render:
     """Return a function that writes a message in this format; no newline is added.
 
     `text` has tokens `%x`, each optionally with a modifier in braces, and escapes; or it is a
     preset or writer, `@name`. `for_terminal` writes control characters of a message, other than
-    tabs and line feeds, as escapes; those of the format itself are kept.
+    tabs and line feeds, as escapes; those of the format itself are kept. Without `has_keys`, which
+    0.7's messages do not have, a token for them is refused.
     """
     if text.startswith("@"):
         if text not in presets:
@@ -101,7 +106,7 @@ def compile_format(
     position = 0
     for match in _TOKEN.finditer(text):
         _add_literal(parts, text[position : match.start()])
-        part = _compile_token(match, text)
+        part = _compile_token(match, text, has_keys=has_keys)
         parts.append(_escaping(part) if for_terminal else part)
         position = match.end()
     _add_literal(parts, text[position:])
@@ -142,22 +147,24 @@ def _add_literal(parts: list[Render], text: str) -> None:
         parts.append(lambda message: data)
 
 
-def _compile_token(match: re.Match[str], text: str) -> Render:
+def _compile_token(match: re.Match[str], text: str, *, has_keys: bool) -> Render:
     letter, modifier = match.groups()
     if letter == "%":
         return _literal_percent(modifier)
-    if letter and letter in "kK":
+    if letter and letter in "kK" and not has_keys:
         hint = f"'%{letter}' in --format asks for one"
         raise CliError(ExitStatus.UNSUPPORTED, _NOT_STORED, hint)
     try:
         if letter == "d":
             return _compile_time(modifier or "iso", lambda message: message.time_ms)
         if letter == "T":
-            return _compile_time(modifier or "iso", _envelope_ms)
+            return _compile_time(modifier or "iso", lambda message: message.facts.time_ms)
         if letter in _NUMBERS:
             return _compile_number(letter, modifier)
         if letter in _TEXTS:
             return _compile_payload(_text_getter(letter), modifier)
+        if letter == "k":
+            return _compile_payload(lambda message: message.facts.key or b"", modifier)
         if letter == "s":
             return _compile_payload(lambda message: message.facts.payload, modifier)
     except _UnknownModifierError as error:
@@ -226,15 +233,11 @@ def _compile_time(modifier: str, get: Callable[[Received], int | None]) -> Rende
     return lambda message: b"-" if (ms := get(message)) is None else write(ms).encode()
 
 
-def _envelope_ms(message: Received) -> int | None:
-    envelope = message.facts.envelope
-    return None if envelope is None else envelope.time_us // 1000
-
-
-def _headers_text(envelope: Envelope | None) -> str:
-    if envelope is None:
-        return "-"
-    return ",".join(f"{name}={value.decode()}" for name, value in envelope.headers)
+def _headers_text(facts: MessageFacts) -> str:
+    headers = [header_text(*one) for one in facts.record.headers] if facts.record else []
+    if facts.envelope is not None:
+        headers += [header_text(*one) for one in facts.envelope.headers]
+    return ",".join(headers) or "-"
 
 
 def _compile_payload(get: Callable[[Received], bytes], modifier: str | None) -> Render:
@@ -285,3 +288,11 @@ PAYLOAD_TEXTS: dict[PayloadForm, Callable[[bytes], str]] = {
     "base64": lambda payload: binascii.b2a_base64(payload, newline=False).decode(),
     "escape": escape,
 }
+
+
+def payload_field(name: str, payload: bytes, form: PayloadForm, *, is_json: bool) -> dict[str, Any]:
+    """Return the field of a row for a payload, or for a part of it of that name."""
+    if is_json and form != "escape":  # under the name by which `produce --jsonl` reads it
+        key, text = encode_payload(payload, "auto" if form == "utf8" else form, name)
+        return {key: text}
+    return {name: PAYLOAD_TEXTS[form](payload)}

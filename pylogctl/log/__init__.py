@@ -6,5 +6,6 @@ document.py  the rows of `pylogctl log`, and the documents that show them
 dump.py      reads the messages of segment files for `log dump`
 move.py      `pylogctl log move`: has a running broker move a log to another of its data
              directories
+records.py   reads the records of Kafka's segment files for `log dump`, and finds offsets in them
 replay.py    `pylogctl log replay`: sends the messages of segment files and archives to a topic
 """

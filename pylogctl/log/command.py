@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -12,8 +13,11 @@ from typing import Annotated, Literal
 from broker.errors import LogCorruptError
 from broker.log.data_directory import parse_log_directory_name, read_broker_id
 from broker.log.offline import inspect, rewrite
+from broker.log.offline.recover import RecoveryPlan, plan_recovery
+from broker.log.offline.recover import recover as recover_file
 from broker.log.offline.segments import expand_paths, is_archive, is_segment, total_bytes
 from broker.log.offline.verify import verify_paths
+from broker.log.side_files import is_side_file
 from broker.patterns import PayloadTest
 from broker.units import counted, format_size
 from pylogctl.cli import options as shared
@@ -35,7 +39,7 @@ Files = Annotated[
     list[Path],
     argument(
         "FILE|DIR...",
-        "Segment files or archives of them (.gz), directories of these, or - for stdin.",
+        "Segment files, also Kafka's, archives (.gz), directories of these, or - for stdin.",
     ),
 ]
 FilesOnDisk = Annotated[list[Path], argument("FILE|DIR...", "Segment files, directories of them.")]
@@ -48,10 +52,10 @@ FilesOnDisk = Annotated[list[Path], argument("FILE|DIR...", "Segment files, dire
 def dump(
     env: Environment,
     files: Files,
-    offset: str | None = shared.offset_option("Part to show. Default: all."),
+    offset: str | None = shared.offset_option("Part of each file to show. Default: all."),
     max_messages: shared.MaxMessagesOption = None,
     shallow: bool = selection.flag(
-        "--shallow", "Show compressed entries as one, not what is inside."
+        "--shallow", "Show compressed entries and Kafka's batches as one, not what is inside."
     ),
     no_payload: bool = outputs.flag("--no-payload", "Leave payloads out."),
     payload: shared.PayloadOption = "utf8",
@@ -59,13 +63,16 @@ def dump(
     *,
     decoding: shared.DecodeChoice,
 ) -> None:
-    r"""Show the messages of segment files.
+    r"""Show the messages of segment files, of this broker and of Kafka.
 
-    The JSON forms can be produced again: payload_b64 has a payload that is not UTF-8.
+    The JSON forms can be produced again: payload_b64 has a payload that is not UTF-8. Records of
+    Kafka have more: key, headers, timestamp, producer, and what a mark of a transaction means;
+    --format leaves marks out.
     Ends with exit status 8 when a message or the end of a file is damaged.
     Only --decode needs brokers, which have the schemas.
 
     $ pylogctl log dump data/orders_0 -n 10
+    $ pylogctl log dump /var/lib/kafka/orders-0 -o @-1h -F '%o %k %s\n'
     $ pylogctl log dump segment.kafka --output jsonl
     $ pylogctl log dump data/orders_0 -o -5 -F '%o %s\n'
     $ pylogctl log dump data/orders_0 --decode auto -b localhost:9092
@@ -73,7 +80,9 @@ def dump(
     form = None if no_payload else payload
     with opened_decoding(env, decoding) as decode, _segment_paths(env, files) as paths:
         messages = partial(dump_file, shallow=shallow, decoding=decode)
-        damaged_count = show(env, paths, offset, messages, max_messages, form, message_format)
+        damaged_count = show(
+            env, paths, offset, messages, max_messages, form, message_format, shallow=shallow
+        )
     if damaged_count:
         raise CliError(ExitStatus.CORRUPT, f"{counted(damaged_count, 'damaged message')} shown")
 
@@ -81,15 +90,15 @@ def dump(
 @app.command(shared.OUTPUT + shared.PAGER, exits=(*READS, ExitStatus.UNSUPPORTED))
 def grep(
     env: Environment,
-    pattern: str = argument("RE", "Regular expression, searched for in payloads."),
+    pattern: str = argument("RE", "Regular expression, searched for in payloads and keys."),
     files: list[Path] = argument("FILE|DIR...", "As for `log dump`.", default=...),
-    offset: str | None = shared.offset_option("Part to search. Default: all."),
+    offset: str | None = shared.offset_option("Part of each file to search. Default: all."),
     max_messages: shared.MaxMessagesOption = None,
     ignore_case: bool = selection.flag("-i, --ignore-case", "Ignore the case of letters."),
     invert: bool = selection.flag("--invert", "Messages that do not match."),
     message_format: shared.MessageFormatOption = None,
 ) -> None:
-    r"""Show the messages of segment files whose payload matches.
+    r"""Show the messages of segment files whose payload matches, of Kafka's also by their key.
 
     Messages that are damaged are passed over; `log verify` finds them.
 
@@ -104,7 +113,7 @@ def grep(
 
 @app.command(shared.OUTPUT + shared.PAGER, exits=READS)
 def index(env: Environment, files: Files) -> None:
-    """List where each message, or compressed set, of segment files starts.
+    """List where each message, compressed set or batch of segment files starts.
 
     $ pylogctl log index data/orders_0
     $ pylogctl log index segment.kafka --output csv
@@ -142,6 +151,11 @@ def segment_files(env: Environment, given: Sequence[Path], *, archives: bool = T
         which = "is no segment" if len(others) == 1 else "are no segments"
         env.note(f"{counted(len(others), 'file')} left out, which {which}")
         given = [one for one in given if one not in others]
+    elif beside := next((one for one in others if is_side_file(one)), None):
+        raise UsageError(
+            f"'{beside}' is no segment, but a file that Kafka has beside segments",
+            f"try: pylogctl log verify {shlex.quote(str(beside.parent))}",
+        )
     found = {path: expand_paths([path], archives=archives) for path in given}
     for path in (path for path, files in found.items() if not files):
         message = f"no segment files in '{path}'"
@@ -172,16 +186,20 @@ def verify(
     ),
     engine: Literal["codec", "zlib", "crcmod"] = option(
         "--engine",
-        "Implementation of CRC-32; zlib and crcmod are independent, crcmod is slow.",
+        "Implementation of CRC-32; zlib and crcmod are independent, crcmod is slow. For Kafka's "
+        "batches both are crcmod.",
         default="codec",
     ),
 ) -> int:
     """Check every byte of segment files, and that the files of a log have no gap or overlap.
 
+    Segments of a stopped Kafka broker are checked with the indexes, snapshots, aborted transactions
+    and leader epochs beside them; gaps of a compacted log are no problem.
     One row for each problem. Exit status 8 means damage, 3 a missing file, 6 that some of the
     files could not be read.
 
     $ pylogctl log verify data/orders_0
+    $ pylogctl log verify /var/lib/kafka/orders-0
     $ pylogctl log verify data --jobs 4 --output jsonl | jq -r .file | sort -u
     """
     started_s = env.clock.monotonic_s()
@@ -206,6 +224,7 @@ def stat(env: Environment, files: Files) -> None:
 
     $ pylogctl log stat data/orders_0
     $ pylogctl log stat data --columns file,sizes
+    $ pylogctl log stat /var/lib/kafka/orders-0 --columns last_offset,last_time
     """
 
     def rows_of(path: Path) -> Iterator[inspect.SegmentStat]:
@@ -239,33 +258,39 @@ def recover(
     files: FilesOnDisk,
     execute: shared.ExecuteOption = False,
     no_backup: bool = safety.flag("--no-backup", "Do not keep the cut bytes in a side file."),
-    confirm: str | None = shared.confirm_option(
-        "With --yes: the file's name, or `all` for several files."
-    ),
+    confirm: str | None = shared.confirm_option("With --yes: the file's name, or `all`."),
 ) -> None:
     """Cut segment files after their last valid message.
 
     Shows the plan and changes nothing without --execute. The broker does the same by itself when
-    it starts after a crash.
+    it starts after a crash. Beside a segment of Kafka, damaged indexes are written anew, snapshots
+    and leader epochs behind the new end are removed, and the clean-shutdown marker, so that Kafka
+    recovers its logs at the next start.
 
     $ pylogctl log recover data/orders_0
+    $ pylogctl log recover /var/lib/kafka
     $ pylogctl log recover data/orders_0 --execute --yes --confirm 00000000000000000000.pylog
     """
     if archived := [path for path in files if is_archive(path)]:
         raise UsageError(f"'{archived[0]}' is an archive, which is never cut; unpack it first")
     paths = segment_files(env, files, archives=False)
-    plans = [plan for plan in map(inspect.plan_recovery, paths) if plan.cut_bytes]
+    plans = [plan for plan in map(plan_recovery, paths) if plan.is_needed]
     if not execute or env.settings.dry_run or not plans:
         render(env, document.RECOVER, plans)
+        if any(plan.fault not in (None, "partial") for plan in plans):
+            env.note("good messages behind the damage are cut, too; `log repair` keeps them")
         if plans:
             env.note("nothing changed; add --execute")
         return
-    name = Path(plans[0].file).name if len(plans) == 1 else "all"
-    confirm_name(env, "log recover", name, confirm)
-    done = [
-        inspect.recover(Path(plan.file), backup=not no_backup, clock=env.clock) for plan in plans
-    ]
-    render(env, document.RECOVER, done)
+    is_one = len(plans) == 1 and confirm != "all"
+    confirm_name(env, "log recover", Path(plans[0].file).name if is_one else "all", confirm)
+    done: list[RecoveryPlan] = []
+    try:
+        for plan in plans:
+            done.append(recover_file(Path(plan.file), backup=not no_backup, clock=env.clock))
+    finally:
+        if done:  # also those before a failure
+            render(env, document.RECOVER, done)
 
 
 @app.command(
@@ -280,7 +305,9 @@ def repair(
     """Write a copy of a segment file without its damaged spans.
 
     Offsets are positions, so messages behind such a span have smaller ones in the copy: send it to
-    a topic with `log replay`, or give it to Spark; do not put it into a broker's log.
+    a topic with `log replay`, or give it to Spark; do not put it into a broker's log. Batches of
+    Kafka keep their offsets: the copy can have the segment's place and name, once its .index and
+    .timeindex are removed, which Kafka makes anew.
 
     $ pylogctl log repair data/orders_0/00000000000000000000.pylog --to repaired.pylog
     """
@@ -348,7 +375,12 @@ def replay(
     In order, to one partition, byte for byte; compressed sets as they are stored. Status 0 means
     that consumers can read all of it. Ends at a damaged message with status 8.
 
+    Of Kafka's records the values are sent, uncompressed. Left out are records without a value,
+    control records and aborted transactions. Keys, headers and timestamps have no place in 0.7's
+    format: standard error tells how many.
+
     $ pylogctl log replay archive/orders_0-0 -t orders-again
+    $ pylogctl log replay /var/lib/kafka/orders-0 -t orders-again
     $ pylogctl log replay data/orders_0 -t orders-again -p 0 -o 4096
     """
     from pylogctl.log.replay import replay as replay_files
@@ -400,7 +432,7 @@ def compare(
         "segments.",
     ),
 ) -> None:
-    """Compare the replicas of partitions byte by byte, up to what is committed.
+    """Compare the replicas of partitions byte by byte, up to what is committed; not Kafka's files.
 
     Brokers compute digests of ranges of their logs, so nothing else crosses the network. Names the
     first byte that differs, its segment and the brokers. Exit status 8 means that copies differ, 6

@@ -21,7 +21,8 @@ from broker.client.controller_client import cluster_metadata
 from broker.client.selection import topic_not_found
 from broker.files import reason_of
 from broker.log.data_directory import DataDirectory, read_broker_id, read_high_watermarks
-from broker.log.offline.segments import base_offset_of, segments_of
+from broker.log.offline.rewrite import validate_format
+from broker.log.offline.segments import base_offset_of, expand_paths, segments_of
 from broker.partition_patterns import PartitionList
 from broker.protocol import responses
 from broker.protocol.client_requests import DigestLogRequest
@@ -35,6 +36,7 @@ from pylogctl.log.document import COMPARE, SEGMENT_NAMES, CompareRow
 
 _CHUNK_BYTES = 4 << 20
 _READ_BYTES = 1 << 20
+_KAFKA_SUFFIX = ".log"
 
 
 class LogEnds(NamedTuple):
@@ -337,6 +339,9 @@ def compare_paths(
     for path in paths:
         if not path.exists():
             raise CliError(ExitStatus.NOT_FOUND, f"no file or directory '{path}'")
+    validate_format(
+        one for one in expand_paths(paths) if one.suffix == _KAFKA_SUFFIX or one in paths
+    )
     data_dirs = {path: id for path in paths if (id := read_broker_id(path)) is not None}
     if data_dirs and len(data_dirs) < len(paths):
         other = next(path for path in paths if path not in data_dirs)

@@ -6,34 +6,70 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from broker.log.offline.inspect import RecoveryPlan, SegmentStat
+from broker.log.offline.inspect import SegmentStat
+from broker.log.offline.recover import RecoveryPlan
 from broker.log.offline.rewrite import LeftOut
+from broker.log.offline.segment_run import SegmentProblem
 from broker.log.offline.segments import base_offset_of
-from broker.log.offline.verify import SegmentProblem, VerifySummary
-from broker.records import HIDDEN, Bytes, Fit, Flag, Integer, Rank, Seconds, Text
+from broker.log.offline.verify import VerifySummary
+from broker.records import HIDDEN, Bytes, Fit, Flag, Integer, Millis, Rank, Seconds, Text
 from broker.units import format_size
 from pylogctl.cli.columns import UNKNOWN, Document, Row
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.render import render
 
-SEGMENT_NAMES = "segments are called <offset>.pylog or <offset>.kafka, archived ones end in .gz"
+SEGMENT_NAMES = "segments are called <offset>.pylog, .kafka or .log, archived ones end in .gz"
 
 
 class DumpRow(Row):
-    """A message in a segment file."""
+    """A message in a segment file: one of 0.7, or a record of Kafka, which has more columns."""
 
     file: Annotated[Text, "segment file", HIDDEN]
-    pos: Annotated[Integer, "position in the file"]
-    offset: Annotated[Integer, "offset in the log, by the file's name", HIDDEN]
-    size: Annotated[Bytes, "bytes of payload"]
+    pos: Annotated[Integer, "position of the entry or batch in the file"]
+    offset: Annotated[Integer, "offset in the log, of 0.7 by the file's name", HIDDEN]
+    size: Annotated[Bytes, "bytes of payload, or of a batch shown whole"]
     magic: Annotated[Integer, "version of the message format", Rank(3)]
-    codec: Annotated[Text, "compression of the entry", Fit.WHOLE, Rank(1)]
-    crc: Annotated[Text, "CRC-32 of the payload", Fit.WHOLE, Rank(2)]
-    valid: Annotated[Flag, "whether the entry is undamaged"]
-    inner: Annotated[Integer, "index inside a compressed entry"]
+    codec: Annotated[Text, "compression of the entry or batch", Fit.WHOLE, Rank(1)]
+    crc: Annotated[Text, "CRC-32 of the payload; CRC of Kafka's batch", Fit.WHOLE, Rank(2)]
+    valid: Annotated[Flag, "whether the entry or batch is undamaged"]
+    inner: Annotated[Integer, "index inside a compressed entry or a batch"]
     payload: Annotated[Text, "the payload as text"] = None
     payload_b64: Annotated[Text, "JSON: the payload if it is not UTF-8, in base64", HIDDEN] = None
     payload_hex: Annotated[Text, "JSON: the payload with --payload hex", HIDDEN] = None
+    timestamp: Annotated[Millis, "time of the record, of a batch the latest", HIDDEN] = None
+    key: Annotated[Text, "the key as text", HIDDEN] = None
+    key_b64: Annotated[Text, "JSON: the key if it is not UTF-8, in base64", HIDDEN] = None
+    key_hex: Annotated[Text, "JSON: the key with --payload hex", HIDDEN] = None
+    headers: Annotated[
+        Sequence[dict[str, str | None]] | None,
+        "headers, name=value; JSON: key, and value, value_b64 or value_hex",
+        HIDDEN,
+        Rank(1),
+    ] = None
+    control: Annotated[
+        Text, "what a mark of the broker means: commit, abort", Fit.WHOLE, HIDDEN
+    ] = None
+    transactional: Annotated[Flag, "whether it is part of a transaction", HIDDEN] = None
+    producer_id: Annotated[Integer, "id of an idempotent producer", HIDDEN] = None
+    producer_epoch: Annotated[Integer, "its epoch", HIDDEN] = None
+    sequence: Annotated[Integer, "its number of the record, of a batch the first", HIDDEN] = None
+    leader_epoch: Annotated[Integer, "epoch of the leader that appended it", HIDDEN] = None
+    last_offset: Annotated[Integer, "last offset of a batch shown whole", HIDDEN] = None
+    records: Annotated[Integer, "records in a batch shown whole", HIDDEN] = None
+
+
+_OF_RECORDS = ("offset", "timestamp", "key", "payload", "headers", "control", "codec", "valid")
+_OF_BATCHES = (
+    "offset", "last_offset", "records", "timestamp", "size", "codec", "control", "valid", "pos",
+)  # fmt: skip
+
+
+def dump_of_records(*, shallow: bool = False) -> Document:
+    """Return the document of a dump of Kafka's files, with the columns that those have first."""
+    by_name = {one.name: one for one in DUMP.columns}
+    names = _OF_BATCHES if shallow else _OF_RECORDS
+    shown = [by_name.pop(name)._replace(shown=True) for name in names]
+    return DUMP._replace(layout=(*shown, *(one._replace(shown=False) for one in by_name.values())))
 
 
 class CompareRow(Row):
@@ -64,12 +100,12 @@ class MoveRow(Row):
 
 
 class IndexRow(Row):
-    """The place of an entry in a segment file."""
+    """The place of an entry or batch in a segment file."""
 
     file: Annotated[Text, "segment file", HIDDEN]
     pos: Annotated[Integer, "position in the file"]
-    offset: Annotated[Integer, "offset in the log, by the file's name"]
-    bytes: Annotated[Bytes, "size of the entry"]
+    offset: Annotated[Integer, "its first offset in the log, of 0.7 by the file's name"]
+    bytes: Annotated[Bytes, "size of the entry or batch"]
 
 
 class SegmentRow(Row):

@@ -8,11 +8,12 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from broker.errors import InvalidMessageError
+from broker.errors import InvalidMessageError, LogCorruptError
 from broker.log.offline.inspect import first_entry_at_or_after, iter_segment_entries
 from broker.log.offline.segments import (
     archived_base_offset_of,
     archived_partition_of,
+    has_batches,
     is_archive,
     segment_bytes,
 )
@@ -20,14 +21,15 @@ from broker.patterns import PayloadTest
 from broker.positions import NO_RANGE, parse_offset_spec, resolve
 from broker.protocol.envelope import Envelope, open_envelope
 from broker.protocol.message_set import Entry, messages_of
-from broker.topic import MessagePosition, ReadRange, TopicPartition
+from broker.topic import NO_HOME, MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.decoding import Decoding
 from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.options import PayloadForm
 from pylogctl.cli.render import paged, render
-from pylogctl.format.envelope import MessageFacts, encode_payload
-from pylogctl.format.message_format import PAYLOAD_TEXTS, Received, compile_format
-from pylogctl.log.document import DUMP, INDEX, DumpRow, IndexRow
+from pylogctl.format.envelope import MessageFacts
+from pylogctl.format.message_format import Received, compile_format, payload_field
+from pylogctl.log.document import DUMP, INDEX, DumpRow, IndexRow, dump_of_records
+from pylogctl.log.records import DumpedRecord, dump_batches, index_places, range_of_records
 
 _Row = TypeVar("_Row")
 _DIRECTORY = re.compile(r"(.+)[_-](\d+)")
@@ -45,6 +47,43 @@ class Dumped(NamedTuple):
     crc: int
     payload: bytes
     envelope: Envelope | None = None
+    is_message: bool = True
+
+    def row(self, path: Path, form: PayloadForm | None, *, is_json: bool) -> DumpRow:
+        """Return the row; `form` is None to leave out the payload."""
+        entry = self.entry
+        base = archived_base_offset_of(path)
+        return DumpRow(
+            file=str(path),
+            pos=entry.offset,
+            offset=None if base is None else base + entry.offset,
+            size=len(self.payload),
+            magic=entry.magic,
+            codec=_codec_name(entry),
+            crc=f"{self.crc:08x}",
+            valid=self.is_valid,
+            inner=self.inner,
+            **(payload_field("payload", self.payload, form, is_json=is_json) if form else {}),
+        )
+
+    def facts(self, path: Path, partition: TopicPartition) -> MessageFacts:
+        """Return what format strings use."""
+        base = archived_base_offset_of(path) or 0
+        envelope, payload = open_envelope(self.payload)
+        return MessageFacts(
+            partition=partition,
+            offset=base + self.entry.offset,
+            next_offset=base + self.entry.next_offset,
+            inner=self.inner or 0,
+            crc=self.crc,
+            codec=_codec_name(self.entry),
+            magic=self.entry.magic,
+            payload=payload,
+            envelope=self.envelope or envelope,
+        )
+
+
+_AnyDumped = Dumped | DumpedRecord
 
 
 class _FileSource:
@@ -92,10 +131,11 @@ def partition_of(path: Path) -> TopicPartition:
     directory = path.absolute().parent
     if is_archive(path) and (partition := archived_partition_of(directory)):
         return partition
+    home = NO_HOME if has_batches(path) else 0
     match = _DIRECTORY.fullmatch(directory.name)
     if match is None:
-        return TopicPartition(path.name, 0, 0)
-    return TopicPartition(match[1], 0, int(match[2]))
+        return TopicPartition(path.name, home, 0)
+    return TopicPartition(match[1], home, int(match[2]))
 
 
 def _unfold_entry(entry: Entry) -> Iterator[Dumped]:
@@ -112,14 +152,22 @@ def _whole_entry(entry: Entry) -> Iterator[Dumped]:
 
 
 def range_of(path: Path, offset: str | None, now_ms: int) -> ReadRange:
-    """Return the part of a segment file that `--offset` chooses; None for all of it."""
-    source, partition = _FileSource(path), partition_of(path)
+    """Return the part of a segment file that `--offset` chooses; None for all of it.
+
+    All of a file of Kafka is from offset 0 on.
+    """
+    partition = partition_of(path)
     offsets = NO_RANGE
     if offset is not None:
         offsets = parse_offset_spec([offset], now_ms=now_ms).range_for(partition)
+    if partition.home != NO_HOME:
+        source = _FileSource(path)
+        if offsets == NO_RANGE:
+            return ReadRange(MessagePosition(source.base), None)
+        return resolve(offsets, partition, source)
     if offsets == NO_RANGE:
-        return ReadRange(MessagePosition(source.base), None)
-    return resolve(offsets, partition, source)
+        return ReadRange(MessagePosition(0), None)
+    return range_of_records(path, partition, offsets)
 
 
 def dump_file(
@@ -129,11 +177,17 @@ def dump_file(
     shallow: bool = False,
     is_wanted: PayloadTest | None = None,
     decoding: Decoding | None = None,
-) -> Iterator[Dumped]:
+) -> Iterator[_AnyDumped]:
     """Yield the messages of a segment file in a range; with `shallow`, compressed entries whole.
 
     With `is_wanted`, only good ones for whose payload it is true. `decoding` makes JSON of them.
     """
+    partition = partition_of(path)
+    if partition.home == NO_HOME:
+        yield from dump_batches(
+            path, partition, found, shallow=shallow, is_wanted=is_wanted, decoding=decoding
+        )
+        return
     base = archived_base_offset_of(path) or 0
     end = found.end
     take = _whole_entry if shallow else _unfold_entry
@@ -148,21 +202,21 @@ def dump_file(
                 continue
             position = MessagePosition(offset, number)
             if shallow or (position >= found.start and (end is None or position < end)):
-                yield dumped if decoding is None else _decoded(path, offset, dumped, decoding)
+                yield dumped if decoding is None else _decoded(partition, offset, dumped, decoding)
 
 
-def _decoded(path: Path, offset: int, dumped: Dumped, decoding: Decoding) -> Dumped:
+def _decoded(partition: TopicPartition, offset: int, dumped: Dumped, decoding: Decoding) -> Dumped:
     if not dumped.is_valid or (dumped.entry.codec and dumped.inner is None):
         return dumped  # damaged, or a compressed set as a whole
     envelope, payload = open_envelope(dumped.payload)
-    shown = decoding.payload(partition_of(path), offset, payload)
+    shown = decoding.payload(partition, offset, payload)
     return dumped if shown is None else dumped._replace(payload=shown, envelope=envelope)
 
 
 def of_each(
     env: Environment, paths: Sequence[Path], read: Callable[[Path], Iterable[_Row]]
 ) -> Iterator[_Row]:
-    """Yield what is read from files; of several, those that are removed meanwhile are left out."""
+    """Yield the rows of files; skip, with a note, one of several that was removed meanwhile."""
     for path in paths:
         try:
             yield from read(path)
@@ -176,10 +230,12 @@ def show(
     env: Environment,
     paths: Sequence[Path],
     offset: str | None,
-    messages: Callable[[Path, ReadRange], Iterator[Dumped]],
+    messages: Callable[[Path, ReadRange], Iterator[_AnyDumped]],
     max_messages: int | None,
     form: PayloadForm | None,
     message_format: str | None,
+    *,
+    shallow: bool = False,
 ) -> int:
     """Write messages of segment files, as rows or by a format string; return how many are damaged.
 
@@ -187,26 +243,46 @@ def show(
     """
     now_ms = env.clock.time_ms()
     damaged_count = 0
+    of_kafka = {_is_of_kafka(path) for path in paths}
 
-    def counted_messages(path: Path) -> Iterator[tuple[Path, Dumped]]:
+    def counted_messages(path: Path) -> Iterator[tuple[Path, TopicPartition, _AnyDumped]]:
         nonlocal damaged_count
+        partition = partition_of(path)
         for dumped in messages(path, range_of(path, offset, now_ms)):
             damaged_count += not dumped.is_valid
-            yield path, dumped
+            if message_format is None or dumped.is_message:
+                yield path, partition, dumped
 
     with paged(env) as out:
         found = islice(of_each(env, paths, counted_messages), max_messages)
         if message_format is not None:
-            write_message = compile_format(message_format, for_terminal=out.streams.stdout_is_tty)
-            for number, (path, dumped) in enumerate(found, start=1):
-                facts = facts_of(path, dumped)
+            write_message = compile_format(
+                message_format,
+                for_terminal=out.streams.stdout_is_tty,
+                has_keys=True in of_kafka,
+            )
+            for number, (path, partition, dumped) in enumerate(found, start=1):
+                facts = dumped.facts(path, partition)
                 out.write(write_message(Received(facts, number, env.clock.time_ms(), group="")))
         else:
             is_json = env.output in ("json", "jsonl")
-            records = (row_of(path, one, form, is_json=is_json) for path, one in found)
-            render(out, DUMP.showing("file") if len(paths) > 1 else DUMP, records)
+            rows = (one.row(path, form, is_json=is_json) for path, _, one in found)
+            is_laid_out = not is_json and of_kafka == {True}
+            document = dump_of_records(shallow=shallow) if is_laid_out else DUMP
+            # offsets tell the records of a partition of Kafka's apart
+            places = {path.parent for path in paths} if is_laid_out else paths
+            render(out, document.showing("file") if len(places) > 1 else document, rows)
         out.flush()
     return damaged_count
+
+
+def _is_of_kafka(path: Path) -> bool:
+    if is_archive(path):  # not all are unpacked before the first is read
+        return path.name.endswith(".log.gz")
+    try:
+        return has_batches(path)
+    except (OSError, LogCorruptError):  # raised again when its messages are read
+        return False
 
 
 def show_index(env: Environment, paths: Sequence[Path]) -> None:
@@ -217,56 +293,18 @@ def show_index(env: Environment, paths: Sequence[Path]) -> None:
 
 
 def _index_file(path: Path) -> Iterator[IndexRow]:
-    """Yield the place of each entry of a segment file, without a look at what it holds."""
+    """Yield position, offset and size of each entry of a segment file; no payload is validated."""
+    if has_batches(path):
+        for head in index_places(path):
+            yield IndexRow(str(path), head.position, head.base_offset, head.size)
+        return
     base = archived_base_offset_of(path)
     for entry in iter_segment_entries(path):
         offset = None if base is None else base + entry.offset
         yield IndexRow(str(path), entry.offset, offset, entry.next_offset - entry.offset)
 
 
-def row_of(path: Path, dumped: Dumped, form: PayloadForm | None, *, is_json: bool) -> DumpRow:
-    """Return the row of a message; `form` is None to leave out the payload."""
-    entry = dumped.entry
-    base = archived_base_offset_of(path)
-    return DumpRow(
-        file=str(path),
-        pos=entry.offset,
-        offset=None if base is None else base + entry.offset,
-        size=len(dumped.payload),
-        magic=entry.magic,
-        codec=_codec_name(entry),
-        crc=f"{dumped.crc:08x}",
-        valid=dumped.is_valid,
-        inner=dumped.inner,
-        **(_payload_fields(dumped.payload, form, is_json=is_json) if form else {}),
-    )
-
-
-def _payload_fields(payload: bytes, form: PayloadForm, *, is_json: bool) -> dict[str, str]:
-    if is_json and form != "escape":  # under the name by which `produce --jsonl` reads it
-        key, text = encode_payload(payload, "auto" if form == "utf8" else form)
-        return {key: text}
-    return {"payload": PAYLOAD_TEXTS[form](payload)}
-
-
 def _codec_name(entry: Entry) -> str:
     """Return the name of an entry's codec, or its attributes if they are invalid."""
     codec = entry.codec
     return f"attributes {entry.attributes:#04x}" if codec is None else codec.name.lower()
-
-
-def facts_of(path: Path, dumped: Dumped) -> MessageFacts:
-    """Return a message as the facts that format strings use."""
-    base = archived_base_offset_of(path) or 0
-    envelope, payload = open_envelope(dumped.payload)
-    return MessageFacts(
-        partition=partition_of(path),
-        offset=base + dumped.entry.offset,
-        next_offset=base + dumped.entry.next_offset,
-        inner=dumped.inner or 0,
-        crc=dumped.crc,
-        codec=_codec_name(dumped.entry),
-        magic=dumped.entry.magic,
-        payload=payload,
-        envelope=dumped.envelope or envelope,
-    )

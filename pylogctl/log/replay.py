@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from broker.errors import BrokerError, InvalidMessageError, LogCorruptError
-from broker.log.offline.segments import archived_base_offset_of, open_segment
+from broker.log.offline.aborted import AbortedTransactions, aborted_beside
+from broker.log.offline.records import StoredBatch, iter_batches, position_of
+from broker.log.offline.segments import (
+    archived_base_offset_of,
+    has_batches,
+    open_segment,
+    segment_bytes,
+)
 from broker.log.scan import scan_blocks
 from broker.partition_patterns import parse_partition
 from broker.producer.producer import Producer
-from broker.protocol.codec import scan
-from broker.protocol.message_set import describe_fault, find_damage, slice_messages
+from broker.protocol.codec import Record, decode_records, scan
+from broker.protocol.message_set import build_set, describe_fault, find_damage, slice_messages
 from broker.tools.mirror_producer import MirroredSet, MirrorProducer
 from broker.topic import ReadRange, TopicPartition, validate_topic_name
 from broker.units import Pacer, count_text, counted, format_size, parse_rate
@@ -32,6 +41,7 @@ from pylogctl.produce.messages import partition_for
 from pylogctl.produce.sender import explained, pace_text
 
 _SET_BYTES = 512 << 10
+_ABORT = bytes(4)  # the key of the record that ends an aborted transaction
 _LEAST_BLOCK_BYTES = 16  # as `scan_blocks` needs
 
 
@@ -86,7 +96,10 @@ def replay(
             stop,
         )
         with progress(env, "replay", total_bytes) as meter:
-            run.send_all(meter)
+            try:
+                run.send_all(meter)
+            finally:
+                _note_left_out(env, run)
     if env.settings.output is not None:
         render(env, REPLAY, [_row(one, run.target) for one in files])
     env.note(_summary(env, run, env.clock.monotonic_s() - started_s))
@@ -122,6 +135,12 @@ class _Run:
     producer: MirrorProducer | None
     pacer: Pacer | None
     stop: StopRequest
+    left_out: Counter[str] = field(default_factory=Counter, init=False)
+    """Counts of Kafka's records that were not sent, and of keys and headers of those that were."""
+    unlisted_aborts: list[int] = field(default_factory=list, init=False)
+    """Offsets of the abort marks of transactions that were sent: no `.txnindex` lists them."""
+    _open_transactions: set[tuple[Path, int]] = field(default_factory=set, init=False)
+    """Directory and producer id of each transaction of which records were sent, and not its end."""
 
     def send_all(self, meter: Progress) -> None:
         """Send files up to the first damage, which is an error, or a signal."""
@@ -130,12 +149,15 @@ class _Run:
                 for file in self.files:
                     if self.stop.is_set:
                         break
-                    self._send_file(file, meter)
+                    if has_batches(file.path):
+                        self._send_batches(file, meter)
+                    else:
+                        self._send_file(file, meter)
             finally:
                 if self.producer is not None:
                     self.producer.flush()
         except BrokerError as error:
-            # of damage, the hints say how to go on behind it
+            # the error of a damaged file hints itself how to send what is behind the damage
             hints = [] if isinstance(error, LogCorruptError) else [self.rest_text()]
             details = {**error.details, "confirmed": self.message_count}
             text = f"{self.total_text()} confirmed"
@@ -143,6 +165,7 @@ class _Run:
 
     def _send_file(self, file: _Replayed, meter: Progress) -> None:
         base = archived_base_offset_of(file.path) or 0
+        source = partition_of(file.path)
         (start, skip), end = file.range
         segment = open_segment(file.path)
         size = os.fstat(segment.fd).st_size
@@ -170,7 +193,7 @@ class _Run:
             if cut.message_count:
                 self._send(
                     MirroredSet(
-                        partition_of(file.path),
+                        source,
                         self.target,
                         cut.message_set,
                         cut.message_count,
@@ -183,7 +206,89 @@ class _Run:
             if offset + found.valid_bytes >= file.end or self.stop.is_set:
                 return
             if problem:
-                raise self._damage_error(file, offset + found.valid_bytes, problem)
+                offset += found.valid_bytes
+                place = offset - base, Path("repaired.pylog")
+                raise self._damage_error(file, offset, f"{file.path}:{offset}: {problem}", *place)
+
+    def _send_batches(self, file: _Replayed, meter: Progress) -> None:
+        """Send the values of a file of Kafka, uncompressed."""
+        source, end = partition_of(file.path), file.next_offset
+        for values, end in self._values_of(file, meter):
+            message_set, largest_bytes = build_set(values), max(map(len, values))
+            facts = message_set, len(values), largest_bytes, end
+            self._send(MirroredSet(source, self.target, *facts, file.confirm))
+            if self.stop.is_set:
+                return
+        if not self.stop.is_set:
+            file.end = end
+
+    def _values_of(self, file: _Replayed, meter: Progress) -> Iterator[tuple[list[bytes], int]]:
+        """Yield the values of each set to send of a file of Kafka, and the offset behind the last.
+
+        Damage is raised once the values before it were yielded.
+        """
+        start, end = file.range.start.offset, file.range.end
+        last = sys.maxsize if end is None else end.offset + (end.inner > 0)
+        scale = file.path.stat().st_size / max(segment_bytes(file.path), 1)
+        most_bytes = self._block_bytes()
+        aborted = AbortedTransactions(aborted_beside([file.path]))
+        values: list[bytes] = []
+        size, next_offset, problem = 0, start, ""
+        try:
+            for batch in iter_batches(file.path, position_of(file.path, start), deep=False):
+                if self.stop.is_set:
+                    break
+                decoded = decode_records(batch.data, with_control=True)
+                if decoded.fault:
+                    problem = describe_fault(decoded.fault, batch.head.position)
+                    problem = f"{file.path}: {problem}"
+                    break
+                if decoded.records and decoded.records[0].offset >= last:
+                    break
+                records = [one for one in decoded.records if start <= one.offset < last]
+                for offset, value in self._wanted(file, batch, records, aborted):
+                    if values and size + len(value) > most_bytes:
+                        yield values, next_offset
+                        values, size = [], 0
+                    values.append(value)
+                    size += len(value)
+                    next_offset = offset + 1
+                meter.advance(round(batch.head.size * scale))
+        except LogCorruptError as error:
+            problem = str(error)
+        if values:
+            yield values, next_offset
+        if problem:
+            problem += f"; offset {next_offset} is the first that is not sent"
+            raise self._damage_error(file, next_offset, problem, next_offset, Path("repaired.log"))
+
+    def _wanted(
+        self,
+        file: _Replayed,
+        batch: StoredBatch,
+        records: Sequence[Record],
+        aborted: AbortedTransactions,
+    ) -> Iterator[tuple[int, bytes]]:
+        """Yield offset and value of the records of a batch that are sent; count the rest."""
+        head = batch.head
+        transaction = file.path.parent, head.producer_id
+        if head.is_control:
+            self.left_out["control record"] += len(records)
+            if transaction in self._open_transactions and head not in aborted:
+                self.unlisted_aborts += [one.offset for one in records if one.key == _ABORT]
+            self._open_transactions.discard(transaction)
+        elif head in aborted:
+            self.left_out["aborted record"] += len(records)
+        else:
+            if head.is_transactional:
+                self._open_transactions.add(transaction)
+            for record in records:
+                if record.value is None:
+                    self.left_out["tombstone"] += 1
+                    continue
+                self.left_out["key"] += record.key is not None
+                self.left_out["header"] += len(record.headers)
+                yield record.offset, record.value
 
     def _block_bytes(self) -> int:
         if self.pacer is None or not self.pacer.rate.in_bytes:
@@ -198,14 +303,14 @@ class _Run:
         else:
             self.producer.send(message_set)
 
-    def _damage_error(self, file: _Replayed, offset: int, problem: str) -> LogCorruptError:
-        position = offset - (archived_base_offset_of(file.path) or 0)
-        copy = Path("repaired.pylog")
+    def _damage_error(
+        self, file: _Replayed, offset: int, text: str, offset_in_copy: int, copy: Path
+    ) -> LogCorruptError:
         return LogCorruptError(
-            f"{file.path}:{offset}: {problem}",
+            text,
             hints=[
                 f"a copy without it: pylogctl log repair {_quoted(file.path)} --to {copy}",
-                f"then {self._rest_text(copy, position, self.files.index(file))}",
+                f"then {self._rest_text(copy, offset_in_copy, self.files.index(file))}",
             ],
             details={"file": str(file.path), "offset": offset},
         )
@@ -245,6 +350,21 @@ def _row(one: _Replayed, target: TopicPartition) -> ReplayRow:
         one.message_count,
         one.size_bytes,
     )
+
+
+def _note_left_out(env: Environment, run: _Run) -> None:
+    found = {noun: counted(count, noun) for noun, count in run.left_out.items() if count}
+    dropped = [found.pop(noun) for noun in ("key", "header") if noun in found]
+    if found:
+        env.note(f"left out: {', '.join(found.values())}")
+    if dropped:
+        what = ", ".join(["timestamps", *dropped])
+        env.note(f"not kept, as 0.7's format has no place for them: {what}")
+    if run.unlisted_aborts:
+        env.warn(
+            f"{counted(len(run.unlisted_aborts), 'aborted transaction')} sent, as no .txnindex "
+            f"lists them; the first ends at offset {run.unlisted_aborts[0]}"
+        )
 
 
 def _summary(env: Environment, run: _Run, seconds: float) -> str:

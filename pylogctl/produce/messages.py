@@ -42,7 +42,8 @@ class Outgoing(NamedTuple):
     partition: PartitionPattern | None = None
 
 
-_Step = Callable[[Outgoing, int, int], Outgoing]  # by the number in the input and in the run
+# by the number in the input and in the run; None for what no topic stores
+_Step = Callable[[Outgoing, int, int], Outgoing | None]
 
 
 @dataclass(eq=False)
@@ -102,7 +103,10 @@ class MessageSplitter:
     def _message_of(self, framed: Framed, number: int) -> UnsentMessage | None:
         outgoing = Outgoing(framed.payload, self._key)
         for step in self._steps:
-            outgoing = step(outgoing, framed.number, number)
+            found = step(outgoing, framed.number, number)
+            if found is None:
+                return None
+            outgoing = found
         payload, limit = outgoing.payload, self.plan.limits.message_bytes
         if not payload and self.plan.options.input.skip_empty:
             return None
@@ -126,11 +130,13 @@ class MessageSplitter:
             self._partitions[pattern] = found
         return self._partitions[pattern]
 
-    def _open_envelope(self, outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
+    def _open_envelope(self, outgoing: Outgoing, line_number: int, number: int) -> Outgoing | None:
         from pylogctl.format.envelope import read_envelope
 
         is_strict = self.plan.options.input.strict
         payload, partition = read_envelope(outgoing.payload, line_number, strict=is_strict)
+        if payload is None:
+            return None
         if self.plan.options.target.keep_partition and partition is None:
             raise UsageError(f"line {line_number}: no partition, which --keep-partition needs")
         return Outgoing(payload, None, partition)

@@ -19,9 +19,10 @@ from broker.admin.reassignment import Move, MoveProgress
 from broker.admin.registry_nodes import TreeAcls
 from broker.admin.topics import PartitionInfo, TopicInfo
 from broker.admin.users import User
-from broker.log.offline.inspect import RecoveryPlan, SegmentStat
+from broker.log.offline.inspect import SegmentStat
+from broker.log.offline.recover import RecoveryPlan
 from broker.log.offline.rewrite import LeftOut
-from broker.log.offline.verify import SegmentProblem
+from broker.log.offline.segment_run import SegmentProblem
 from broker.topic import TopicPartition
 from pylogctl.audit import run as audit
 from pylogctl.broker import document as broker
@@ -653,6 +654,7 @@ LISTINGS: Mapping[str, Listing] = {
                 "crc",
                 1_240_800,
                 [f"{OFFSET + 100 + n:020}.pylog" for n in range(2)],
+                [],
                 None if n else f"{path}.cut-1795656865250",
                 not n,
             )

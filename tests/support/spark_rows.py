@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from broker.spark.options import ReadOptions, parse_read_options
+from broker.spark.reading.columns import TaskSettings
 from broker.spark.reading.planner import ReadPlan, plan_read
-from broker.spark.reading.task_reader import TaskSettings, read_task
+from broker.spark.reading.task_reader import read_task
 from broker.spark.schema import arrow_schema, full_schema
 
 Row = dict[str, Any]
@@ -23,13 +24,13 @@ def plan(options: Mapping[str, str]) -> ReadPlan:
     return plan_read(parse(options))
 
 
-def settings_for(options: ReadOptions) -> TaskSettings:
-    return TaskSettings(arrow_schema(full_schema(options.crc)), options)
+def settings_for(options: ReadOptions, *, has_records: bool = False) -> TaskSettings:
+    return TaskSettings(arrow_schema(full_schema(options.crc, has_records=has_records)), options)
 
 
 def run(made: ReadPlan, options: Mapping[str, str]) -> list[Row]:
     """Read what is planned."""
-    settings = settings_for(parse(options))
+    settings = settings_for(parse(options), has_records=made.has_records)
     batches = [batch for task in made.tasks for batch in read_task(task, settings)]
     rows: list[Row] = pa.Table.from_batches(batches, settings.schema).to_pylist()
     return rows

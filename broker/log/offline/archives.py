@@ -17,7 +17,8 @@ from broker.files import DIRECTORY_MODE, TEMPORARY_SUFFIX, sync_directory
 from broker.log.data_directory import ARCHIVE_SUFFIX, DataDirectory, held_by_tool, read_broker_id
 from broker.log.offline import segments
 from broker.log.offline.rewrite import append_range, new_file
-from broker.log.offline.verify import FileTask, VerifyReport, verify_file
+from broker.log.offline.segment_run import VerifyReport
+from broker.log.offline.verify import FileTask, verify_file
 from broker.records import HIDDEN, Count, Millis, Rank, Size
 from broker.topic import TopicPartition
 

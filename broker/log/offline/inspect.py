@@ -1,7 +1,6 @@
-"""Offline tools: inspect, measure and recover segment files without a broker.
+"""Offline tools: inspect and measure segment files without a broker.
 
-All functions work on paths. Only `recover` changes a file; it refuses to while a broker has the
-data directory open. `verify` is a module of its own.
+All functions work on paths, and change nothing.
 """
 
 from __future__ import annotations
@@ -9,23 +8,43 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from operator import sub
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from broker.clock import Clock, SystemClock
 from broker.errors import InvalidMessageError, LogCorruptError
-from broker.files import opened
-from broker.log.data_directory import validate_not_in_use
-from broker.log.offline.segments import base_offset_of, open_segment, segments_of
-from broker.log.recovery import cut_file
+from broker.log.batches import scan_batch_blocks
+from broker.log.offline.segments import (
+    has_batches,
+    open_segment,
+)
 from broker.log.scan import ScannedBlock, boundaries_around, fault_of_large, scan_blocks
 from broker.log.segment import SegmentFile
 from broker.patterns import PayloadTest
-from broker.protocol.codec import Fault, Scan, boundaries, scan, unfold
+from broker.protocol.codec import (
+    BatchScan,
+    Fault,
+    Scan,
+    boundaries,
+    decode_record_columns,
+    scan,
+    unfold,
+)
 from broker.protocol.compression import Codec
 from broker.protocol.message import entry_bytes, payload_sizes
 from broker.protocol.message_set import Entry, describe_fault, filter_entries, iter_entries
-from broker.records import HIDDEN, UNTOLD, Bytes, ColumnKind, Count, Fit, Integer, Rank, Size, Text
+from broker.records import (
+    HIDDEN,
+    UNTOLD,
+    Bytes,
+    ColumnKind,
+    Fit,
+    Integer,
+    Millis,
+    Rank,
+    Text,
+)
+from broker.units import END_MS
 
 
 class SegmentStat(NamedTuple):
@@ -33,8 +52,8 @@ class SegmentStat(NamedTuple):
 
     file: Annotated[str, "segment file"]
     bytes: Annotated[Bytes, "size of the file, of an archive unpacked"]
-    entries: Annotated[Integer, "outer entries", Rank(2)]
-    messages: Annotated[Integer, "messages, unfolded"]
+    entries: Annotated[Integer, "outer entries, or batches of Kafka", Rank(2)]
+    messages: Annotated[Integer, "messages, unfolded; no marks of transactions"]
     min: Annotated[Bytes, "smallest payload", UNTOLD, Rank(3)]
     avg: Annotated[float | None, ColumnKind.BYTES, "mean payload", UNTOLD, Rank(3)]
     max: Annotated[Bytes, "largest payload", UNTOLD, Rank(3)]
@@ -49,6 +68,10 @@ class SegmentStat(NamedTuple):
     ]
     payload_bytes: Annotated[Bytes, "bytes of all payloads", HIDDEN]
     valid_bytes: Annotated[Bytes, "size of the valid part", HIDDEN]
+    first_offset: Annotated[Integer, "offset of the first record of Kafka", HIDDEN] = None
+    last_offset: Annotated[Integer, "offset of the last one", HIDDEN] = None
+    first_time: Annotated[Millis, "earliest timestamp", HIDDEN] = None
+    last_time: Annotated[Millis, "latest timestamp", HIDDEN] = None
 
 
 def segment_stat(path: Path) -> SegmentStat:
@@ -57,9 +80,14 @@ def segment_stat(path: Path) -> SegmentStat:
     size = os.fstat(file.fd).st_size
     counts = _Counts()
     end, fault = 0, Fault.NONE
-    for block in scan_blocks(file.fd, 0, size):
-        counts.add(block)
-        end, fault = block.end, block.scan.fault
+    if has_batches(path):
+        for batches in scan_batch_blocks(file.fd, 0, size):
+            counts.add_batches(batches)
+            end, fault = batches.end, batches.scan.fault
+    else:
+        for block in scan_blocks(file.fd, 0, size):
+            counts.add(block)
+            end, fault = block.end, block.scan.fault
     sizes = +counts.sizes  # without those that fell to 0
     message_count, wrapped_bytes = sizes.total(), counts.wrapped_bytes
     payload_bytes = sum(one * count for one, count in sizes.items())
@@ -73,11 +101,15 @@ def segment_stat(path: Path) -> SegmentStat:
         max=max(sizes, default=None),
         codecs={codec.name.lower(): count for codec, count in (+counts.codecs).items()},
         ratio=round(counts.unwrapped_bytes / wrapped_bytes, 3) if wrapped_bytes else None,
-        fault=_name_of(fault),
+        fault=_name_of(counts.fault or fault),
         magics=dict(counts.magics),
         sizes=_by_power_of_two(sizes),
         payload_bytes=payload_bytes,
         valid_bytes=end,
+        first_offset=min(counts.offsets, default=None),
+        last_offset=max(counts.offsets, default=None),
+        first_time=min(counts.times, default=None),
+        last_time=max(counts.times, default=None),
     )
 
 
@@ -94,6 +126,34 @@ class _Counts:
         self.codecs: Counter[Codec] = Counter()
         self.wrapped_bytes = 0
         self.unwrapped_bytes = 0
+        self.offsets: set[int] = set()  # the first and the last
+        self.times: set[int] = set()  # the least and the most
+        self.fault = Fault.NONE  # of the first batch whose records cannot be read
+
+    def add_batches(self, block: ScannedBlock[BatchScan]) -> None:
+        for head in block.scan.batches:
+            self.magics[head.magic] += 1
+            self.codecs[head.codec or Codec.NONE] += 1
+            found = decode_record_columns(
+                block.data[head.position : head.end],
+                columns=("offsets", "timestamps", "value_offsets"),
+            )
+            self.fault = self.fault or found.fault
+            ends = memoryview(found.value_offsets).cast("i")
+            self.sizes.update(map(sub, ends[1:], ends))
+            if head.codec and found.record_count:
+                self.wrapped_bytes += head.size
+                self.unwrapped_bytes += ends[-1]
+            self._add_range(self.offsets, found.offsets)
+            self._add_range(self.times, found.timestamps, below=END_MS)
+
+    def _add_range(self, known: set[int], column: bytes, *, below: int = 2**63) -> None:
+        """Widen a range by the values of a column, of which negative ones are none."""
+        values = memoryview(column).cast("q")
+        for end in (min, max):
+            known.add(end((one for one in values if 0 <= one < below), default=-1))
+        known.discard(-1)
+        known &= {min(known, default=0), max(known, default=0)}
 
     def add(self, block: ScannedBlock[Scan]) -> None:
         data = block.data
@@ -191,55 +251,3 @@ def first_entry_at_or_after(path: Path, position: int) -> int:
         return boundaries_around(file, max(0, position), end)[1]
     except LogCorruptError as error:
         raise LogCorruptError(f"{path}: {error}") from error
-
-
-class RecoveryPlan(NamedTuple):
-    """A segment file that is, or would be, cut.
-
-    A broker does not open a log with a gap before `later_segments` until they are moved away.
-    """
-
-    file: Annotated[str, "segment file"]
-    bytes: Annotated[Size, "size of the file before", Rank(2)]
-    cut_at: Annotated[Count, "position to cut at"]
-    cut_bytes: Annotated[Size, "bytes that are cut"]
-    fault: Annotated[Text, "what is wrong there", Fit.STATE]
-    messages_kept: Annotated[Count, "valid entries before it", Rank(1)]
-    later_segments: Annotated[
-        list[str], "segments after the cut, to be moved away", Fit.WRAP, Rank(1)
-    ]
-    backup: Annotated[Text, "where the cut bytes went", Rank(2)] = None
-    done: Annotated[bool, ColumnKind.BOOLEAN, "whether it was cut"] = False
-
-
-def plan_recovery(path: Path) -> RecoveryPlan:
-    """Find where a segment file must be cut to hold valid entries only."""
-    file = open_segment(path)
-    size = os.fstat(file.fd).st_size
-    end, fault, count = 0, Fault.NONE, 0
-    for block in scan_blocks(file.fd, 0, size):
-        end, fault = block.end, block.scan.fault
-        count += block.scan.entry_count
-    base_offset = base_offset_of(path)
-    later = []
-    if fault and base_offset is not None:
-        later = [one.name for one in segments_of(path.parent) if one.name > path.name]
-    return RecoveryPlan(str(path), size, end, size - end, _name_of(fault), count, later)
-
-
-def recover(path: Path, *, backup: bool = True, clock: Clock | None = None) -> RecoveryPlan:
-    """Cut a segment file behind its last valid entry, unless a broker has the directory open.
-
-    `backup` keeps the bytes cut off in a side file next to it, with the time of `clock` in its
-    name. Raises `LogLockedError`, or `OSError`, also for a symbolic link.
-    """
-    validate_not_in_use(path.absolute().parent.parent)
-    plan = plan_recovery(path)
-    if not plan.cut_bytes:
-        return plan._replace(done=True)
-    if not backup:
-        with opened(path, os.O_RDWR) as fd:
-            os.ftruncate(fd, plan.cut_at)
-        return plan._replace(done=True)
-    side_file = cut_file(path, plan.cut_at, (clock or SystemClock()).time_ms())
-    return plan._replace(backup=str(side_file), done=True)

@@ -6,7 +6,7 @@ No source is changed, and no file that exists is written over.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -14,14 +14,26 @@ from typing import Annotated, NamedTuple
 
 from broker import errors
 from broker.files import opened, write_all
+from broker.log.batches import read_head, scan_batch_blocks
 from broker.log.format import segment_name
-from broker.log.offline.segments import archived_base_offset_of, open_segment, segment_bytes
+from broker.log.offline.batch_verify import BatchVerification
+from broker.log.offline.records import StoredBatch, first_offset_of
+from broker.log.offline.segments import (
+    archived_base_offset_of,
+    has_batches,
+    open_segment,
+    segment_bytes,
+)
 from broker.log.offline.verify import Verification
-from broker.log.scan import boundaries_around, read_header
+from broker.log.scan import boundaries_around, read_header, read_range
+from broker.protocol.codec import Fault, RecordBatch, decode_records
+from broker.protocol.record_batch import MAGIC
 from broker.records import HIDDEN, Count, Fit, Size
 
 _BLOCK_BYTES = 8 << 20
 _NO_LIMIT = 1 << 62
+_HARMLESS = ("attributes", "epoch")
+"""Problems of batches that can be read all the same."""
 
 
 class LeftOut(NamedTuple):
@@ -29,7 +41,7 @@ class LeftOut(NamedTuple):
 
     file: Annotated[str, "segment file", HIDDEN]
     pos: Annotated[Count, "position of the damage"]
-    kind: Annotated[str, "crc, size, magic, codec, compressed, or partial", Fit.STATE]
+    kind: Annotated[str, "the kind of problem, as in `log verify`", Fit.STATE]
     left_out_bytes: Annotated[Size, "bytes that the copy does not have"]
 
 
@@ -45,6 +57,8 @@ class Repair(NamedTuple):
 
 def plan_repair(source: Path, copy: Path) -> Repair:
     """Find what a repaired copy would leave out: each damaged span, up to the next good entry."""
+    if has_batches(source):
+        return _plan_of_batches(source, copy)
     report = Verification(source, max_problems=_NO_LIMIT).run()
     left_out = []
     file = open_segment(source)
@@ -59,10 +73,69 @@ def plan_repair(source: Path, copy: Path) -> Repair:
     return Repair(source, copy, report.message_count, size, left_out)
 
 
+def _plan_of_batches(source: Path, copy: Path) -> Repair:
+    """Plan the repair of a segment of Kafka: batches stay whose records can be read in order."""
+    report = BatchVerification(source, max_problems=_NO_LIMIT).run()
+    message_count = report.message_count
+    inside = [one for one in report.problems if one.file == str(source)]
+    file = open_segment(source)
+    left_out = []
+    for problem in inside:
+        if problem.kind == "time":  # its records are good, and were not counted
+            head = read_head(file.fd, problem.pos)
+            assert head is not None, "a batch that was verified has a head"
+            message_count += _count_messages(file.fd, head)
+        elif problem.skipped_bytes and problem.kind not in _HARMLESS:
+            left_out.append(LeftOut(problem.file, problem.pos, problem.kind, problem.skipped_bytes))
+    if any(one.kind == "offset" and not one.skipped_bytes for one in inside):
+        heads = list(_out_of_order(source, file.fd, left_out))
+        message_count -= sum(_count_messages(file.fd, head) for head in heads)
+        left_out += [LeftOut(str(source), head.position, "offset", head.size) for head in heads]
+        left_out.sort(key=lambda one: one.pos)
+    size = report.size_bytes - sum(one.left_out_bytes for one in left_out)
+    return Repair(source, copy, message_count, size, left_out)
+
+
+def _count_messages(fd: int, head: RecordBatch) -> int:
+    return len(decode_records(read_range(fd, head.position, head.size)).records)
+
+
+def _out_of_order(source: Path, fd: int, left_out: Sequence[LeftOut]) -> Iterator[RecordBatch]:
+    """Yield the heads of the batches to leave out so that the offsets of the others rise.
+
+    Of two batches that do not rise the second is left out, unless it fits the one before them: then
+    the offset of the first is too high.
+    """
+    starts = [0, *(one.pos + one.left_out_bytes for one in left_out)]
+    ends = [*(one.pos for one in left_out), segment_bytes(source)]
+    last: RecordBatch | None = None
+    before_last = archived_base_offset_of(source) or 0
+    for start, end in zip(starts, ends, strict=True):
+        for block in scan_batch_blocks(fd, start, end):
+            for found in block.scan.batches:
+                head = found._replace(position=block.position + found.position)
+                first = _first_offset(fd, head)
+                reached = before_last if last is None else last.next_offset
+                if first >= reached:
+                    before_last, last = reached, head
+                elif last is not None and first >= before_last:
+                    yield last
+                    last = head
+                else:
+                    yield head
+
+
+def _first_offset(fd: int, head: RecordBatch) -> int:
+    is_wrapper = head.magic < MAGIC and head.codec
+    data = read_range(fd, head.position, head.size) if is_wrapper else b""
+    return first_offset_of(StoredBatch(head, bytes(data), Fault.NONE))
+
+
 def repair(source: Path, copy: Path) -> Repair:
     """Write the good entries of a segment to a new file.
 
-    Offsets are positions, so those of messages behind a span that is left out become smaller.
+    In 0.7's format offsets are positions: the messages behind a span that is left out get smaller
+    ones. Kafka's batches keep their offsets.
     """
     plan = plan_repair(source, copy)
     with new_file(copy) as target:
@@ -79,8 +152,9 @@ def split(source: Path, position: int, directory: Path) -> tuple[Path, Path]:
 
     Raises:
         NotABoundaryError: the position is inside a message.
-        ArgumentError: it is not inside the file.
+        ArgumentError: it is not inside the file, or the segment is Kafka's.
     """
+    validate_format([source])
     file = open_segment(source)
     size = os.fstat(file.fd).st_size
     if not 0 < position < size:
@@ -105,9 +179,10 @@ def merge(sources: Sequence[Path], directory: Path) -> Path:
     """Write segments that follow one another in a log as one.
 
     Raises:
-        ArgumentError: a name holds no offset.
+        ArgumentError: a name holds no offset, or a segment is Kafka's.
         ConflictError: there is a gap or an overlap between two of them.
     """
+    validate_format(sources)
     by_base: dict[int, Path] = {}
     for source in sources:
         base = archived_base_offset_of(source)
@@ -133,9 +208,19 @@ def merge(sources: Sequence[Path], directory: Path) -> Path:
     return merged
 
 
+def validate_format(paths: Iterable[Path]) -> None:
+    """Validate that segments are of 0.7's format, in which offsets are positions."""
+    for path in paths:
+        if has_batches(path):
+            raise errors.ArgumentError(
+                f"'{path}' is in Kafka's format: only segments of 0.7's format, in which offsets "
+                "are positions, can be split, merged or compared"
+            )
+
+
 @contextmanager
 def new_file(path: Path) -> Iterator[int]:
-    """Give the descriptor of a file that did not exist; it goes again if the work fails."""
+    """Create a file and give its descriptor; remove the file if the work in the block fails."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as fd:
         try:

@@ -32,6 +32,7 @@ _LOOKED_AT_BYTES = 16 << 20
 _NAME = re.compile(r"([0-9]{1,20}(?=\.(?:pylog|kafka)$)|[0-9]{20}(?=\.log$))\.\w+", re.ASCII)
 _ARCHIVE_DIRECTORY = re.compile(r"(.+)_([0-9]+)-([0-9]+)", re.ASCII)
 _DIGITS = re.compile(r"([0-9]+)", re.ASCII)
+_LEFT_BY_KAFKA = re.compile(r".+-[0-9]+\.[0-9a-f]{32}-(delete|stray|future)", re.ASCII)
 _NOT_SERVED = frozenset((DELETED_NAME, MOVING_NAME))
 """Parts of a data directory with logs that no broker serves."""
 
@@ -47,8 +48,8 @@ def expand_paths(paths: Iterable[Path], *, archives: bool = False) -> list[Path]
 
     Files inside a directory come in natural order (`t_2` before `t_10`); missing paths are returned
     as given. Left out are, of a data directory, the logs of deleted topics and copies under
-    construction, and archived segments unless asked for. A directory that cannot be listed, as it
-    was removed meanwhile, is returned itself.
+    construction, also those of Kafka, and archived segments unless asked for. A directory that
+    cannot be listed, as it was removed meanwhile, is returned itself.
     """
     found: list[Path] = []
     for path in paths:
@@ -71,8 +72,15 @@ def is_segment(path: Path, *, archives: bool) -> bool:
 def _segments_below(directory: Path, archives: bool) -> list[Path]:
     found: list[Path] = []
     failed: list[OSError] = []
-    for parent, names, files in os.walk(directory, onerror=failed.append):
-        names[:] = [one for one in names if one not in _NOT_SERVED]
+    seen: set[str] = set()  # a link may lead back
+    for parent, names, files in os.walk(directory, onerror=failed.append, followlinks=True):
+        if (place := os.path.realpath(parent)) in seen:
+            names.clear()
+            continue
+        seen.add(place)
+        names[:] = [
+            one for one in names if one not in _NOT_SERVED and not _LEFT_BY_KAFKA.fullmatch(one)
+        ]
         paths = (Path(parent, one) for one in files)
         found += (path for path in paths if is_segment(path, archives=archives))
     found += (Path(one.filename) for one in failed)

@@ -12,66 +12,29 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import InvalidMessageError, LogCorruptError
 from broker.log import scan
 from broker.log.offline import segments
+from broker.log.offline.batch_verify import BatchVerification, directory_problems
+from broker.log.offline.segment_run import Engine, SegmentProblem, SegmentRun, VerifyReport
 from broker.protocol import _codec_python, codec
 from broker.protocol.checksum import crc32_crcmod
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-    from multiprocessing.sharedctypes import Synchronized
-    from multiprocessing.synchronize import Event
 from broker.protocol.codec import Fault, Scan
 from broker.protocol.compression import Codec
 from broker.protocol.message import LENGTH_BYTES, MAGIC0_HEADER_BYTES, MIN_ENTRY_BYTES, EntryHeader
 from broker.protocol.message_set import Entry, iter_entries
 from broker.protocol.primitives import Buffer
-from broker.records import HIDDEN, Count, Fit, Rank, Size
 
-Engine = Literal["codec", "zlib", "crcmod"]
-"""The CRC routine: the codec's, zlib's with the codec in Python, or crcmod's, independent of both
-and much slower."""
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from multiprocessing.sharedctypes import Synchronized
+    from multiprocessing.synchronize import Event
 
 _BLOCK_BYTES = 4 << 20
-
-
-class SegmentProblem(NamedTuple):
-    """A damaged place in a segment file, or between two."""
-
-    file: Annotated[str, "segment file"]
-    pos: Annotated[Count, "position of the damage"]
-    kind: Annotated[
-        str, "crc, size, magic, codec, compressed, partial, gap, overlap or archive", Fit.STATE
-    ]
-    expected: Annotated[str, "what should be there", Fit.WRAP, Rank(1)]
-    found: Annotated[str, "what is there", Fit.WRAP]
-    bytes_after: Annotated[Size, "bytes from there to the end of the file", Rank(2)]
-    skipped_bytes: Annotated[Size, "bytes up to the next valid entry", HIDDEN]
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyReport:
-    """Result of verifying one file.
-
-    Attributes:
-        size_bytes: bytes verified.
-        entry_count: good outer entries.
-        message_count: good messages; those inside wrappers count singly if they were unfolded.
-        problems: in the order of their positions.
-        is_complete: False if verification ended early because there were too many problems.
-    """
-
-    path: Path
-    size_bytes: int
-    entry_count: int
-    message_count: int
-    problems: tuple[SegmentProblem, ...]
-    is_complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,48 +56,8 @@ class RangeReport:
     is_good: bool
 
 
-@dataclass(eq=False)
-class Verification:
-    """One run over a segment file, or a range of it; for one call of a method.
-
-    Args:
-        path: the file, which may be growing.
-        deep: unfold wrappers and verify their content, too.
-        max_problems: after which it ends, at least 1.
-        progress: called repeatedly with the bytes verified since the last call.
-    """
-
-    path: Path
-    deep: bool = True
-    max_problems: int = 100
-    engine: Engine = "codec"
-    progress: Callable[[int], None] = lambda _bytes: None
-    _entry_count: int = field(default=0, init=False)
-    _message_count: int = field(default=0, init=False)
-    _problems: list[SegmentProblem] = field(default_factory=list, init=False)
-
-    def __post_init__(self) -> None:
-        self._file = segments.open_segment(self.path)
-        self._end = os.fstat(self._file.fd).st_size
-
-    def run(self) -> VerifyReport:
-        """Verify every entry of the file."""
-        position = 0
-        while position < self._end and len(self._problems) < self.max_problems:
-            bad_position, fault = self._scan_to_fault(position)
-            if not fault or (fault is Fault.PARTIAL and self._has_grown(bad_position)):
-                position = bad_position
-            else:
-                position = self._record(bad_position, fault)
-                self.progress(position - bad_position)
-        return VerifyReport(
-            path=self.path,
-            size_bytes=self._end,
-            entry_count=self._entry_count,
-            message_count=self._message_count,
-            problems=tuple(self._problems),
-            is_complete=position >= self._end,
-        )
+class Verification(SegmentRun[Scan]):
+    """One run over a segment file of 0.7, or a range of it; for one call of a method."""
 
     def run_range(self, start: int, stop: int) -> RangeReport:
         """Verify the entries that start in a range of the file; its bounds are any positions.
@@ -155,20 +78,10 @@ class Verification:
             is_good = is_whole and not self._problems
         return RangeReport(start, position, self._entry_count, self._message_count, is_good)
 
-    def _scan_to_fault(self, position: int) -> tuple[int, Fault]:
-        """Verify up to the first fault or the end; return its position."""
-        fault = Fault.NONE
-        fd = self._file.fd
-        blocks = scan.scan_blocks(
-            fd, position, self._end, block_bytes=_BLOCK_BYTES, scan=_SCANS[self.engine]
+    def _blocks(self, position: int) -> Iterator[scan.ScannedBlock[Scan]]:
+        return scan.scan_blocks(
+            self._file.fd, position, self._end, block_bytes=_BLOCK_BYTES, scan=_SCANS[self.engine]
         )
-        for block in blocks:
-            self._count(block)
-            position, fault = block.end, block.scan.fault
-            self.progress(block.scan.valid_bytes)
-            if len(self._problems) >= self.max_problems:
-                break
-        return position, fault
 
     def _count(self, block: scan.ScannedBlock[Scan]) -> None:
         self._entry_count += block.scan.entry_count
@@ -186,7 +99,6 @@ class Verification:
                 self._message_count += count - 1
 
     def _has_grown(self, position: int) -> bool:
-        """Return whether the entry cut off by the end has been completed meanwhile."""
         header = scan.read_header(self._file.fd, position)
         size = os.fstat(self._file.fd).st_size
         if header is None or not self._end < header.end <= size:
@@ -195,7 +107,6 @@ class Verification:
         return True
 
     def _record(self, position: int, fault: Fault) -> int:
-        """Record a problem; return where to resume."""
         fd, end = self._file.fd, self._end
         header = scan.read_header(fd, position)
         is_chained = fault in (Fault.CRC, Fault.CODEC, Fault.MAGIC)
@@ -224,11 +135,6 @@ class Verification:
             return "partial", f"{LENGTH_BYTES + header.length} bytes", f"{rest} bytes"
         low = MAGIC0_HEADER_BYTES + header.magic
         return "size", f"{low} to {rest - LENGTH_BYTES}", str(header.length)
-
-    def _add(self, position: int, kind: str, expected: str, found: str, skipped: int) -> None:
-        rest = self._end - position
-        problem = SegmentProblem(str(self.path), position, kind, expected, found, rest, skipped)
-        self._problems.append(problem)
 
 
 def _codec_name(entry: Entry) -> str:
@@ -273,7 +179,10 @@ class UnreadableFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VerifySummary:
-    """Results of all files; `joints` are gaps and overlaps between neighbouring segments."""
+    """Results of all files; `joints` are gaps and overlaps between neighbouring segments.
+
+    With them are the problems of Kafka's files that belong to a directory and no segment.
+    """
 
     reports: tuple[VerifyReport, ...]
     joints: tuple[SegmentProblem, ...]
@@ -348,22 +257,49 @@ def _find_joint_problems(
 ) -> Iterator[SegmentProblem]:
     """Yield the gaps and overlaps between segments that are neighbours in a directory."""
     chosen = set(files)
-    unpacked = {
-        one.path: one.size_bytes
-        for one in found
-        if isinstance(one, VerifyReport) and segments.is_archive(one.path)
-    }
+    reports = {one.path: one for one in found if isinstance(one, VerifyReport)}
+    unpacked = {path: one.size_bytes for path, one in reports.items() if segments.is_archive(path)}
     for directory in dict.fromkeys(path.parent for path in files):
         with suppress(OSError):  # it was removed meanwhile, as its reports say
-            for earlier, later in itertools.pairwise(
-                segments.segments_of(directory, archives=True)
-            ):
+            paths = segments.segments_of(directory, archives=True)
+            if any(path in reports and reports[path].next_offset is not None for path in paths):
+                yield from _problems_of_kafka(directory, [reports.get(path) for path in paths])
+                continue
+            for earlier, later in itertools.pairwise(paths):
                 if earlier not in chosen or later not in chosen:
                     continue
                 if not segments.is_archive(earlier):
                     yield from _joint_problem(earlier, earlier.stat().st_size, later)
                 elif earlier in unpacked:
                     yield from _joint_problem(earlier, unpacked[earlier], later)
+
+
+def _problems_of_kafka(
+    directory: Path, reports: Sequence[VerifyReport | None]
+) -> Iterator[SegmentProblem]:
+    """Yield the problems of a partition's directory and between its segments, in their order."""
+    # Compaction leaves gaps between segments, and mostly inside of one too. What it has left cannot
+    # be told from a log that has lost whole batches.
+    is_compacted = _is_cleaned(directory) or any(one and one.is_compacted for one in reports)
+    for earlier, later in itertools.pairwise(reports):
+        if earlier is None or later is None or earlier.next_offset is None:
+            continue
+        start, end = segments.archived_base_offset_of(later.path), earlier.next_offset
+        has_gap = start is not None and end < start and not is_compacted and not earlier.problems
+        if start is not None and (has_gap or end > start):
+            kind, expected = "gap" if has_gap else "overlap", f"{later.path.name} to start at {end}"
+            place = (str(earlier.path), earlier.size_bytes)
+            yield SegmentProblem(*place, kind, expected, str(start), 0, 0, end)
+    yield from directory_problems(directory)
+
+
+def _is_cleaned(directory: Path) -> bool:
+    """Return whether Kafka's cleaner, which compacts, has noted how far it is in a partition."""
+    topic, _, index = directory.name.rpartition("-")
+    with suppress(OSError):
+        noted = (directory.resolve().parent / "cleaner-offset-checkpoint").read_bytes()
+        return os.fsencode(f"\n{topic} {index} ") in noted
+    return False
 
 
 def _joint_problem(earlier: Path, size: int, later: Path) -> Iterator[SegmentProblem]:
@@ -378,13 +314,15 @@ def _joint_problem(earlier: Path, size: int, later: Path) -> Iterator[SegmentPro
         kind = "gap" if end < following else "overlap"
         expected = f"{later.name} to start at {end}"
         skipped = max(0, following - end)
-        yield SegmentProblem(str(earlier), size, kind, expected, str(following), 0, skipped)
+        yield SegmentProblem(str(earlier), size, kind, expected, str(following), 0, skipped, end)
 
 
 def verify_file(task: FileTask, progress: Callable[[int], None]) -> Outcome:
     """Verify a file, or report that it cannot be read."""
     try:
-        return Verification(*task, progress).run()
+        if not segments.has_batches(task.path):
+            return Verification(*task, progress).run()
+        return BatchVerification(*task, progress).run()
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         return UnreadableFile(task.path, error.strerror or str(error), is_missing)

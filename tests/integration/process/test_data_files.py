@@ -9,7 +9,7 @@ import pytest
 
 from broker.errors import StorageError
 from broker.log.format import segment_name
-from broker.log.offline.inspect import recover
+from broker.log.offline.recover import recover
 from broker.protocol.codec import encode
 from tests.integration.process.broker_process import StartError
 from tests.integration.process.conftest import ProcessFactory

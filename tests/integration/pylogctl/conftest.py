@@ -10,6 +10,7 @@ from tests.support.command_line import clean_environment as clean_environment
 from tests.support.command_line import invoke as invoke
 from tests.support.command_line import run_process as run_process
 from tests.support.command_line import spawn as spawn
+from tests.support.kafka_files import copy_partition as copy_partition
 
 
 @pytest.fixture

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import struct
 from pathlib import Path
 
 import pytest
 
 from broker.files import opened
-from broker.log.batches import find_batch, scan_batch_blocks
+from broker.log.batches import find_batch, resume_behind, scan_batch_blocks
 from broker.log.offline.segments import has_batches
 from broker.protocol import codec
 from broker.protocol.codec import Fault, Record, RecordBatch
@@ -96,3 +97,53 @@ def test_format_when_a_nameless_file_starts_damaged_then_the_first_good_batch_te
     file = tmp_path / "x"
     file.write_bytes(b"\7" * 500 + batch(7, b"a"))
     assert has_batches(file)
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 7, 8, 50, (1 << 20) - 20, 1 << 20, (3 << 20) + 5])
+@pytest.mark.parametrize("offset", [0, 1, 2**40])
+def test_find_when_zeros_are_before_a_batch_then_is_found(
+    tmp_path: Path, zeros: int, offset: int
+) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(bytes(zeros) + batch(offset, b"x"))
+    with opened(file, os.O_RDONLY) as fd:
+        assert find_batch(fd, 0, file.stat().st_size) == zeros
+
+
+def with_crc(damaged: bytearray) -> bytes:
+    damaged[17:21] = struct.pack(">I", codec.crc32c(memoryview(damaged)[21:]))
+    return bytes(damaged)
+
+
+@pytest.mark.parametrize("fault", [Fault.CRC, Fault.OFFSETS, Fault.CODEC])
+def test_resume_when_a_damaged_batch_holds_a_batch_then_is_behind_the_whole(
+    tmp_path: Path, fault: Fault
+) -> None:
+    damaged = bytearray(batch(0, b"x" * 50 + batch(7, b"inner") + b"y" * 50))
+    if fault is Fault.CRC:
+        damaged[-5] ^= 1
+    else:
+        at = 60 if fault is Fault.OFFSETS else 22  # the last bytes of count and attributes
+        damaged[at] = 7
+        with_crc(damaged)
+    file = tmp_path / "f"
+    file.write_bytes(damaged + batch(1, b"a") + batch(2, b"b"))
+    with opened(file, os.O_RDONLY) as fd:
+        end = file.stat().st_size
+        (block,) = scan_batch_blocks(fd, 0, end)
+        assert block.scan.fault is fault
+        assert resume_behind(fd, 0, end, fault) == len(damaged)
+
+
+@pytest.mark.parametrize("rest", [1, 60])
+def test_resume_when_a_damaged_size_leads_near_the_end_then_is_the_next_good_batch(
+    tmp_path: Path, rest: int
+) -> None:
+    whole = [batch(n, b"x") for n in range(40)]
+    size = len(whole[0])
+    data = bytearray(b"".join(whole))
+    data[8:12] = struct.pack(">i", len(data) - 12 - rest)
+    file = tmp_path / "f"
+    file.write_bytes(data)
+    with opened(file, os.O_RDONLY) as fd:
+        assert resume_behind(fd, 0, len(data), Fault.CRC) == size

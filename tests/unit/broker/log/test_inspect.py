@@ -6,15 +6,14 @@ from pathlib import Path
 import pytest
 
 from broker.errors import LogCorruptError, LogLockedError
-from broker.log.data_directory import DataDirectory
+from broker.log.data_directory import LOCK_NAME, DataDirectory
 from broker.log.format import segment_name
 from broker.log.offline.inspect import (
     first_entry_at_or_after,
     iter_segment_entries,
-    plan_recovery,
-    recover,
     segment_stat,
 )
+from broker.log.offline.recover import plan_recovery, recover
 from broker.log.offline.segments import expand_paths
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
@@ -166,4 +165,13 @@ def test_recover_when_a_broker_has_the_directory_open_then_refused(
             recover(path)
     finally:
         directory.unlock()
+    assert path.stat().st_size == SIZE + 4
+
+
+def test_recover_when_the_lock_cannot_be_looked_at_then_refused(path: Path, tmp_path: Path) -> None:
+    path.write_bytes(ENTRY + b"torn")
+    lock = tmp_path / LOCK_NAME
+    lock.symlink_to(lock)
+    with pytest.raises(LogLockedError, match="cannot tell"):
+        recover(path)
     assert path.stat().st_size == SIZE + 4

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import os
 import struct
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.log.offline.verify import Engine, SegmentProblem, Verification, VerifyReport
+from broker.log.offline.segment_run import Engine, SegmentProblem, VerifyReport
+from broker.log.offline.verify import Verification
 from broker.protocol.checksum import crc32
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
@@ -190,3 +193,48 @@ def test_verify_when_bytes_are_random_then_never_raises_and_accounts_for_all(
     assert report.is_complete
     assert report.entry_count >= head
     assert all(one.skipped_bytes <= one.bytes_after for one in report.problems)
+
+
+@pytest.mark.parametrize("kept", [0, 100_000])
+def test_verify_when_the_file_shrinks_between_two_entries_then_ends_there(
+    tmp_path: Path, kept: int
+) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(ENTRY * 300_000)
+    run = Verification(path)
+    run.progress = lambda _: os.truncate(path, kept * SIZE)
+    report = run.run()
+    assert (report.problems, report.is_complete) == ((), True)
+    assert report.size_bytes == report.entry_count * SIZE < 300_000 * SIZE
+
+
+@pytest.mark.parametrize("kept", [0, 100_000])
+def test_verify_when_the_file_shrinks_then_a_range_ends_there(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(ENTRY * 300_000)
+    run = Verification(path)
+    run.progress = lambda _: os.truncate(path, kept * SIZE)
+    report = run.run_range(0, 300_000 * SIZE)
+    assert report.end == report.entry_count * SIZE < 300_000 * SIZE
+
+
+def test_verify_when_a_broken_length_leads_near_the_end_then_the_good_ones_between_are_kept(
+    tmp_path: Path,
+) -> None:
+    content = bytearray(ENTRY * 40)
+    content[:4] = struct.pack(">i", len(content) - 4 - 3)
+    report = verify(tmp_path, bytes(content))
+    assert report.entry_count == 39
+    assert [one.skipped_bytes for one in report.problems] == [SIZE]
+
+
+@pytest.mark.parametrize("at", [4, 21])
+def test_verify_when_every_third_entry_is_damaged_then_costs_little(
+    tmp_path: Path, at: int
+) -> None:
+    damaged = bytearray(ENTRY)
+    damaged[at] ^= 64
+    started = time.process_time()
+    report = verify(tmp_path, (ENTRY * 2 + damaged) * 20_000, max_problems=1 << 30)
+    assert time.process_time() - started < 5
+    assert report.entry_count == 40_000

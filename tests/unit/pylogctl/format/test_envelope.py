@@ -70,6 +70,12 @@ def test_read_envelope_given_a_bad_line_names_it(line: bytes, message: str) -> N
     assert caught.value.message.startswith(message)
 
 
+def test_read_envelope_given_a_record_without_a_value_has_no_payload() -> None:
+    line = b'{"payload":null,"payload_b64":null,"key":"k","headers":[]}'
+    assert read_envelope(line, 1).payload is None
+    assert read_envelope(line.replace(b'64":null', b'64":"YQ=="'), 1).payload == b"a"
+
+
 def test_read_envelope_given_unknown_fields_ignores_them_unless_strict() -> None:
     line = b'{"payload":"a","ofset":1}'
     assert read_envelope(line, 1).payload == b"a"
