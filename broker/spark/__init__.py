@@ -62,6 +62,10 @@ a byte position and a partition is named `HOME-INDEX`:
     |                          |          | the driver reads files, executors get their contents   |
     | user, password           |          | logs in at brokers                                     |
 
+Files of Apache Kafka (0.8 to 4) have offsets that count records, and numbers as partitions: an
+assignment is `{"topic": [0]}`, offsets are `{"topic": {"0": 123}}`, times are those of records, and
+`crc` is fail or skip.
+
 Filters of a query are not pushed down: Spark keeps one plan for each table read with `load`, and
 the filters of one reference to the table would apply to all. To read less, choose partitions with
 `assign`, and offsets with `startingOffsets` and `endingOffsets`.

@@ -53,8 +53,8 @@ def text_of(value: Column) -> Column:
 def events(messages: DataFrame, fields: EventFields) -> DataFrame:
     """Return messages as events: the columns `key`, `time`, `text`, and `value` if it is named.
 
-    A key, time or value is null if a message has none, a key or time also if `fields` does not name
-    it. A value is a finite number.
+    A key, time or value is null if a message has none. A key or time that `fields` does not name is
+    that of Kafka's records (columns `key` and `timestamp`), else null. A value is a finite number.
     """
     text = text_of(fn.col("value"))
     named = {"key": fields.key_field, "time": fields.time_field, "value": fields.value_field}
@@ -65,11 +65,16 @@ def events(messages: DataFrame, fields: EventFields) -> DataFrame:
         raise QueryError("JSON fields and a pattern cannot be used together")
     else:
         found = _groups(text, fields.pattern)
-    made = fn.lit(None).cast("timestamp")
+    of_record = set(messages.columns)
+    key, made = fn.lit(None).cast("string"), fn.lit(None).cast("timestamp")
+    if "key" in of_record:
+        key = text_of(fn.col("key"))
     if "time" in found:
         made = any_time(found["time"], fields.time_format)
+    elif "timestamp" in of_record:
+        made = fn.col("timestamp")
     return messages.select(
-        found.get("key", fn.lit(None).cast("string")).alias("key"),
+        found.get("key", key).alias("key"),
         made.alias("time"),
         text.alias("text"),
         *([_finite(found["value"]).alias("value")] if "value" in found else []),

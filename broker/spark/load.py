@@ -112,7 +112,7 @@ class PreparedLoad:
         """Load the planned ranges, and commit the load unless a task fails."""
         started_ms = self.clock.time_ms()
         request, staged = self.request, self.output.stage()
-        rows = request.row_settings(request.options)
+        rows = request.row_settings(request.options, has_records=self.plan.read.has_records)
         work = partial(load_range, directory=staged, file_format=request.file_format, settings=rows)
         results = run_tasks(engine, work, self.plan.read.tasks, on_progress)
         written = [file for one in results for file in one.files]

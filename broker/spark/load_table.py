@@ -37,13 +37,18 @@ from broker.spark.loading.plan import LoadPlan, plan_next
 from broker.spark.loading.task import LoadParameters, RangeRows, RowSettings
 from broker.spark.options import ReadOptions
 from broker.spark.reading.ranges import ByteRange, Reached, ReadTask
-from broker.spark.schema import TYPES
+from broker.spark.schema import RECORD_TYPES, TYPES
 
 _VERSION = 1
 _PARTITIONED_BY = "topic, date"
-_COLUMNS = {
+_COLUMNS: Mapping[str, str | DataType] = {
     "load": "long", "topic": "string", "partition": "string", "date": "date", "offset": "long",
     "next_offset": "long", "inner_index": "integer", "crc": "long",
+}  # fmt: skip
+_RECORD_COLUMNS: Mapping[str, str | DataType] = {
+    "load": "long", "topic": "string", "partition": "integer", "date": "date", "offset": "long",
+    "timestamp": "timestamp", "timestampType": "integer", "key": "binary",
+    "headers": RECORD_TYPES["headers"],
 }  # fmt: skip
 _ADVICE = "name another table"
 
@@ -157,9 +162,10 @@ class PreparedTableLoad:
             "started_ms": started_ms,
             **Reached(self.plan.offsets(), self.plan.creation_ids).to_document(),
         }
-        tasks, schema = self.plan.read.tasks, _schema_of(request)
+        tasks, has_records = self.plan.read.tasks, self.plan.read.has_records
+        schema = _schema_of(request, has_records=has_records)
         tables.make_table(self.spark, request.target, schema, _PARTITIONED_BY)
-        settings = request.row_settings(request.options)
+        settings = request.row_settings(request.options, has_records=has_records)
         make = partial(
             _make_rows, tasks=tasks, settings=settings, load=self.plan.number, parts=parts
         )
@@ -192,9 +198,9 @@ class _Parts(AccumulatorParam[dict[ByteRange, PartitionLoad]]):
         return {**value1, **value2}
 
 
-def _schema_of(request: TableLoadRequest) -> StructType:
+def _schema_of(request: TableLoadRequest, *, has_records: bool = False) -> StructType:
     schema = StructType()
-    for name, kind in _COLUMNS.items():
+    for name, kind in (_RECORD_COLUMNS if has_records else _COLUMNS).items():
         schema.add(name, kind)
     if request.opens_envelopes:
         schema.add("envelope", TYPES["envelope"])

@@ -40,7 +40,7 @@ from broker.patterns import Pattern
 from broker.properties import Secret
 from broker.protocol.compression import Codec
 from broker.times import epoch_ms, parse_moment
-from broker.topic import TopicPartition, validate_topic_name
+from broker.topic import NO_HOME, TopicPartition, validate_topic_name
 
 if TYPE_CHECKING:
     from broker.client.connection import Connection
@@ -61,10 +61,18 @@ LATEST = -1
 
 
 def partition_of(topic: str, name: str) -> TopicPartition:
-    """Return the partition of a topic that is named `HOME-INDEX`, such as `0-3`."""
+    """Return the partition of a topic that is named `HOME-INDEX`, such as `0-3`.
+
+    A number alone is one of Kafka's, which have no home.
+    """
+    if name.isdecimal():
+        return TopicPartition(topic, NO_HOME, int(name))
     home, dash, index = name.partition("-")
     if not dash or not home.isdecimal() or not index.isdecimal():
-        raise ConfigError(f"'{name}' is no partition of '{topic}'; valid: HOME-INDEX, such as 0-3")
+        raise ConfigError(
+            f"'{name}' is no partition of '{topic}'; valid: HOME-INDEX, such as 0-3, or a number "
+            "in Kafka's files"
+        )
     return TopicPartition(topic, int(home), int(index))
 
 
@@ -86,10 +94,14 @@ def parse_offsets(text: str, option: str, *, minimum: int = EARLIEST) -> Offsets
 
 
 def parse_assignment(text: str, option: str) -> frozenset[TopicPartition]:
-    """Return the partitions in an option such as `{"topic": ["0-0", "1-0"]}`."""
+    """Return the partitions in an option such as `{"topic": ["0-0"]}` or `{"topic": [0]}`."""
     try:
         document = json.loads(text)
-        names = [(topic, name) for topic, names in document.items() for name in list(names)]
+        names = [
+            (topic, str(name) if type(name) is int else name)
+            for topic, names in document.items()
+            for name in list(names)
+        ]
     except (ValueError, AttributeError, TypeError) as error:
         raise _malformed(text, option, '{"topic": ["0-0"]}') from error
     if not all(isinstance(name, str) for _, name in names):
@@ -564,6 +576,12 @@ def parse_read_options(options: Mapping[str, str], *, is_stream: bool = False) -
 def parse_crc(options: Mapping[str, str]) -> Crc:
     """Parse the option `crc`, and no other."""
     return _Values(options).parsed("crc", _CRC) or Crc.FAIL
+
+
+def names_files(options: Mapping[str, str]) -> bool:
+    """Return whether options name segment files, and not brokers."""
+    values = _Values(options)
+    return any(values.get(name) is not None for name in _PATHS)
 
 
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:

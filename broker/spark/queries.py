@@ -69,7 +69,7 @@ def infer_schema(messages: DataFrame) -> InferredSchema:
     # several objects in a message, and fields with an empty name
     named = fn.regexp_replace(text, _EMPTY_KEY, f'$1"{_EMPTY}"$2')
     checked = (
-        fn.when(stripped.isin("", "null"), fn.lit("{}"))
+        fn.when(text.isNull() | stripped.isin("", "null"), fn.lit("{}"))
         .when(stripped.startswith("{") & text.rlike(_LARGE_INTEGER), _wrapped(named, _LARGE))
         .when(stripped.startswith("{"), _wrapped(named))
     )

@@ -19,9 +19,15 @@ from pyspark.sql.types import StructType
 
 from broker.errors import ConfigError
 from broker.spark.jobs import is_remote
-from broker.spark.options import ReadOptions, parse_crc, parse_read_options, parse_write_options
+from broker.spark.options import (
+    ReadOptions,
+    names_files,
+    parse_crc,
+    parse_read_options,
+    parse_write_options,
+)
 from broker.spark.runtime.workers import keep_imports
-from broker.spark.schema import check_schema, full_schema, known_columns, missing_column
+from broker.spark.schema import check_names, check_schema, full_schema, known_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -49,14 +55,14 @@ class PylogDataSource(datasource.DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of a read with these options."""
-        return full_schema(parse_crc(self.options))
+        return full_schema(parse_crc(self.options), has_records=_has_records(self.options))
 
     def reader(self, schema: StructType) -> datasource.DataSourceReader:
         """Return the reader of a batch, on the driver."""
         from broker.spark.reading.batch_reader import BatchReader
 
         options = parse_read_options(self.options)
-        check_schema(schema, options.crc)
+        check_schema(schema, options.crc, has_records=_has_records(self.options))
         return BatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> datasource.DataSourceStreamReader:
@@ -86,6 +92,15 @@ class PylogDataSource(datasource.DataSource):
 
         _refuse_overwrite(overwrite)
         return StreamWriter(parse_write_options(self.options), schema)
+
+
+def _has_records(options: Mapping[str, str]) -> bool:
+    """Return whether a read is of segment files with Kafka's record batches."""
+    if not names_files(options):
+        return False
+    from broker.spark.reading.planner import reads_records
+
+    return reads_records(parse_read_options(options))
 
 
 def _refuse_overwrite(overwrite: bool) -> None:
@@ -149,9 +164,7 @@ def _loaded(
 ) -> DataFrame:
     """Return a table with some columns, in the order given."""
     if columns is not None:
-        known = known_columns(parse_crc(options))
-        for name in columns:
-            if name not in known:
-                raise ConfigError(missing_column(name, known))
+        known = known_columns(parse_crc(options), has_records=_has_records(options))
+        check_names(columns, known)
         reader = reader.schema(StructType([known[name] for name in columns]))
     return reader.format(FORMAT).options(**options).load()

@@ -215,7 +215,7 @@ _APPLICATION = "pylogctl.load"  # Delta commits each version of an application o
 
 
 class Commits(NamedTuple):
-    """The loads that the commits of a table tell of."""
+    """The newest load that the commits of a table record, and if the table was restored since."""
 
     last_note: str | None  # text of the newest commit with one; None if no kept commit has one
     is_restored: bool  # the table was set back since; its rows are not those of that commit

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from broker.log.offline import verify
+from broker.log.offline.segment_run import VerifyReport
 from broker.log.offline.segments import expand_paths, is_archive
 from broker.spark.jobs import OnProgress, TaskEngine, run_tasks
 from broker.spark.reading.ranges import grouped
@@ -70,9 +71,12 @@ def verify_on_spark(
 
 def _named(outcome: verify.Outcome, path: Path) -> verify.Outcome:
     """Return the outcome for the path as the caller gave it."""
-    if not isinstance(outcome, verify.VerifyReport):
+    if not isinstance(outcome, VerifyReport):
         return outcome._replace(path=path)
-    problems = tuple(problem._replace(file=str(path)) for problem in outcome.problems)
+    problems = tuple(  # some are of files beside the segment
+        problem._replace(file=str(path.with_name(Path(problem.file).name)))
+        for problem in outcome.problems
+    )
     return replace(outcome, path=path, problems=problems)
 
 
@@ -106,7 +110,7 @@ def verify_whole(task: verify.FileTask) -> verify.Outcome:
     return verify.verify_file(task, lambda _: None)
 
 
-def report_of(path: Path, parts: Sequence[verify.RangeReport | None]) -> verify.VerifyReport | None:
+def report_of(path: Path, parts: Sequence[verify.RangeReport | None]) -> VerifyReport | None:
     """Return the report of a file whose parts are good and adjacent, else None."""
     reached = entries = messages = 0
     for part in parts:
@@ -118,4 +122,4 @@ def report_of(path: Path, parts: Sequence[verify.RangeReport | None]) -> verify.
         reached = max(reached, part.end)
         entries += part.entry_count
         messages += part.message_count
-    return verify.VerifyReport(path, reached, entries, messages, (), is_complete=True)
+    return VerifyReport(path, reached, entries, messages, (), is_complete=True)

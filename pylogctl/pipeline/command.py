@@ -57,10 +57,15 @@ def load(
     Data and offsets become visible together. After a load that was killed, the next one starts at
     the end of the last complete load. With --local the same files are written without Spark.
 
+    --path also takes directories of Apache Kafka 0.8 to 4, whose broker is stopped. Their rows have
+    key, timestamp, timestampType and headers beside the value, and offsets count records; control
+    records and those of aborted transactions are left out.
+
     $ pylogctl pipeline load web --to /data/web --dry-run
     $ pylogctl pipeline load web orders --to /data/lake --date-field .ts
     $ pylogctl pipeline load web --to /data/web --from @-2d
     $ pylogctl pipeline load --path data --to /data/old --format json --local
+    $ pylogctl pipeline load --path /var/lib/kafka/data --to /data/lake --local
     $ pylogctl pipeline load web --into-table delta:/data/web --spark-conf \
         spark.jars.packages=io.delta:delta-spark_4.2_2.13:4.4.0
     """
@@ -180,6 +185,9 @@ def sql(
     another column, or with the empty name, is prefixed with `json_`. Times are in UTC, and binary
     values in base64.
 
+    Topics in files of Apache Kafka (--path) have the columns of Spark's Kafka source instead: key,
+    value, topic, partition, offset, timestamp, timestampType and headers, and text.
+
     A field that has integers and fractions is a DOUBLE with --json-payloads, which holds integers
     up to 2^53 exactly; a warning names the fields with larger ones. Give --schema to keep these,
     with DECIMAL(38, 9) for instance.
@@ -191,6 +199,8 @@ def sql(
     $ pylogctl pipeline sql "SELECT user, sum(price) AS total FROM orders GROUP BY user" -t \
         orders --json-payloads --sort -total
     $ pylogctl pipeline sql "SELECT * FROM web" --path /var/lib/pylog --into web.parquet
+    $ pylogctl pipeline sql "SELECT partition, max(timestamp) FROM web GROUP BY partition" \
+        --path /var/lib/kafka/data
     """
     if json and schema is not None:
         raise UsageError("--json-payloads and --schema cannot be used together")
@@ -221,22 +231,25 @@ def window(
 ) -> None:
     r"""Count messages per key in windows of the messages' own time, and sum a number of them.
 
-    Messages without a time are not counted. A stream emits each window once, when the watermark has
-    passed its end; later messages of that window are not counted. A restarted stream continues from
-    its checkpoint: files have each window once, a topic or standard output at least once. A
-    checkpoint can only be used with the options it was made with, except --watermark; --from can be
-    left out.
+    Messages without a time are not counted. Records in files of Apache Kafka (--path) have a key
+    and a time, which count where no option names others. A stream emits each window once, when the
+    watermark has passed its end; later messages of that window are not counted. A restarted stream
+    continues from its checkpoint: files have each window once, a topic or standard output at least
+    once. A checkpoint can only be used with the options it was made with, except --watermark;
+    --from can be left out.
 
     $ pylogctl pipeline window web --size 1m --key-field .status --time-field .time
     $ pylogctl pipeline window sshd --size 1d --sort -messages --time-format '%b %d %T' --pattern \
         '^(?P<time>\w+ +\d+ [\d:]+) .*Failed password .* from (?P<key>\S+)'
     $ pylogctl pipeline window orders --size 1h --top 10 --top-by sum --key-field .user \
         --time-field .ts --value-field .price
+    $ pylogctl pipeline window web --size 1h --path /var/lib/kafka/data
     $ pylogctl pipeline window web --session 30m --key-field .user --time-field .time --stream \
         --watermark 10m --checkpoint /var/lib/sessions --to-topic sessions
     """
     windows.check(stream, target)
-    events.check_time()
+    if not read.paths:
+        events.check_time()
     job = _checked(options.Job(env, topics or [], read, loss, target, spark, stream))
     from pylogctl.pipeline.jobs import run_window
 

@@ -68,9 +68,7 @@ def load_plan_rows(plan: LoadPlan) -> list[PipelinePlanRow]:
     rows = []
     for one in plan.read.ranges:
         sizes = [
-            task.range.size_bytes
-            for task in plan.read.tasks
-            if task.range.partition == one.partition
+            task.size_bytes for task in plan.read.tasks if task.range.partition == one.partition
         ]
         gaps = (gap for gap in plan.read.omissions if gap.partition == one.partition)
         lost = sum(gap.end - gap.start for gap in gaps)

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from broker.errors import QueryError
 from broker.log.offline.segments import total_bytes
 from broker.spark import events, extraction, queries
-from broker.spark.schema import COLUMNS, ENVELOPE
+from broker.spark.schema import COLUMNS, ENVELOPE, RECORD_COLUMNS
 from broker.spark.source import read_messages, stream_messages
 from broker.spark.verify import verify_on_spark
 from pylogctl.cli.declarations import Choice
@@ -94,8 +94,9 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
                 queries.make_view(table, topic)
                 env.trace(1, f"view {queries.quoted(topic)}: {', '.join(table.columns)}")
 
-        make_views(_columns_for(text))
-        result = _narrowed(session, text, queries.query(session, text), make_views)
+        columns = _columns_for(text, reading)
+        make_views(columns)
+        result = _narrowed(session, text, queries.query(session, text), columns, make_views)
         write_result(env, result, job.target, "pipeline.sql/1")
         env.flush()
         for topic, made in observations.items():
@@ -128,19 +129,25 @@ def _check_view_names(job: Job, planned: Sequence[PlannedReading]) -> None:
             )
 
 
-def _columns_for(text: str) -> Sequence[str]:
+def _columns_for(text: str, reading: PlannedReading) -> Sequence[str]:
     """Return the columns of views; `SELECT *` has no `envelope`, as files of CSV cannot have it."""
+    if reading.plan.has_records:
+        return RECORD_COLUMNS
     return (*COLUMNS, ENVELOPE) if ENVELOPE in text.lower() else COLUMNS
 
 
 def _narrowed(
-    session: SparkSession, text: str, whole: DataFrame, make_views: Callable[[Sequence[str]], None]
+    session: SparkSession,
+    text: str,
+    whole: DataFrame,
+    columns: Sequence[str],
+    make_views: Callable[[Sequence[str]], None],
 ) -> DataFrame:
     """Return the result of a query on views that have only the columns it needs.
 
     `whole` is its result on views with all columns; `make_views` replaces these views.
     """
-    used, columns = queries.used_columns(whole), _columns_for(text)
+    used = queries.used_columns(whole)
     if used is None or used == set(columns):
         return whole
     make_views([name for name in columns if name in used] or ["offset"])
@@ -175,7 +182,12 @@ def run_window(job: Job, choice: EventChoice, windows: WindowChoice) -> None:
         return counts if top is None else events.largest(counts, top, windows.top_by)
 
     identity = _identity("window", job, choice, windows)
-    with _opened(job, job.topics) as (session, (reading,)):
+
+    def check_time(_: Job, planned: Sequence[PlannedReading]) -> None:
+        if not planned[0].plan.has_records:  # these have a time of their own
+            choice.check_time()
+
+    with _opened(job, job.topics, check=check_time) as (session, (reading,)):
 
         def late_between(begun: StreamOffsets, ended: StreamOffsets, late_ms: int) -> int:
             between = reading.of_stream_batch(begun, ended)
@@ -259,7 +271,8 @@ def _events(
     if job.stream.stream:
         messages = stream_messages(session, reading.of_stream(), columns=["value"])
     else:
-        messages = read_messages(session, reading.of_batch(), columns=["value"])
+        columns = ["key", "timestamp", "value"] if reading.plan.has_records else ["value"]
+        messages = read_messages(session, reading.of_batch(), columns=columns)
     return extraction.events(messages, fields)
 
 

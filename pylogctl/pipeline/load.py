@@ -10,6 +10,7 @@ from broker.spark.compaction import Compaction, plan_compaction, prepare_compact
 from broker.spark.load import LoadRequest, look_at_load, prepare_load
 from broker.spark.loading.output import LoadOutput, Manifest
 from broker.spark.loading.plan import LoadPlan
+from broker.spark.reading.report import Cause
 from broker.units import counted, format_size
 from pylogctl.cli.columns import Bytes, Document, Integer, Row, Text
 from pylogctl.cli.environment import Environment
@@ -70,6 +71,9 @@ def _report(
     if run is None:
         render(env, PLAN, load_plan_rows(plan))
     report_absent(env.leave_out if request.options.fail_on_data_loss else env.warn, plan.read)
+    if plan.read.has_records:  # no broker writes the rest of these files
+        cut_off = [one for one in plan.read.omissions if one.cause is Cause.INCOMPLETE]
+        warn_of_omissions(env, cut_off)
     if plan.retiring:
         first, last = plan.retiring[0], plan.retiring[-1]
         which = f"load {first}" if first == last else f"loads {first} to {last}"

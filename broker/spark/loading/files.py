@@ -207,9 +207,11 @@ class _ParquetFile(_DataFile):
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         super().__init__(path, schema)
-        others = [name for name in _leaves(schema) if name not in _ENCODINGS]
+        leaves = _leaves(schema)
+        others = [name for name in leaves if name not in _ENCODINGS]
+        encodings = {name: one for name, one in _ENCODINGS.items() if name in leaves}
         self._writer = pq.ParquetWriter(
-            path, schema, use_dictionary=others, column_encoding=_ENCODINGS
+            path, schema, use_dictionary=others, column_encoding=encodings
         )
 
     def write(self, table: pa.Table) -> None:
@@ -274,7 +276,7 @@ class _TextFile(_LineFile):
 
     def _lines(self, batch: pa.RecordBatch) -> Iterator[bytes]:
         for value in batch.column("value").cast(pa.binary()).to_pylist():
-            yield value
+            yield value or b""
             yield b"\n"
 
 
@@ -288,17 +290,24 @@ class _JsonFile(_LineFile):
         ).encode
         for row in batch.to_pylist():
             value = row.pop("value")
+            if "key" in row:
+                row |= _text_or_base64("key", row.pop("key"))
+                row["headers"] = [
+                    {"key": one["key"], **_text_or_base64("value", one["value"])}
+                    for one in row.pop("headers") or ()
+                ]
             if has_records:
-                yield f'{encode(row)[:-1]},"value":{value}}}\n'.encode()
+                text = "null" if value is None else value
+                yield f'{encode(row)[:-1]},"value":{text}}}\n'.encode()
             else:
-                yield f"{encode(row | _text_or_base64(value))}\n".encode()
+                yield f"{encode(row | _text_or_base64('value', value))}\n".encode()
 
 
-def _text_or_base64(value: bytes) -> dict[str, Any]:
+def _text_or_base64(name: str, value: bytes | None) -> dict[str, Any]:
     try:
-        return {"value": value.decode()}
+        return {name: None if value is None else value.decode()}
     except UnicodeDecodeError:
-        return {"value_base64": base64.b64encode(value).decode()}
+        return {f"{name}_base64": base64.b64encode(value or b"").decode()}
 
 
 _KINDS: dict[str, type[_DataFile]] = {"parquet": _ParquetFile, "json": _JsonFile, "text": _TextFile}

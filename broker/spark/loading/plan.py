@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from broker.errors import ConfigError, LogCorruptError, OffsetNotAvailableError
+from broker.errors import (
+    ConfigError,
+    LogCorruptError,
+    OffsetNotAvailableError,
+    OutputConflictError,
+)
 from broker.spark.loading.output import LoadedFile, LoadOutput, Manifest, PartitionLoad, joined
 from broker.spark.options import EARLIEST, LATEST, Offsets, ReadOptions
 from broker.spark.reading import loss
@@ -17,7 +22,7 @@ from broker.spark.reading.cluster import repeated
 from broker.spark.reading.planner import Logs, ReadPlan, open_logs, plan_ranges
 from broker.spark.reading.ranges import ByteRange, CreationIds, Reached
 from broker.spark.reading.report import Cause, Omission, bounded
-from broker.topic import TopicPartition
+from broker.topic import NO_HOME, TopicPartition
 
 _TASK_BYTES = 64 << 20  # unless the option maxBytesPerPartition says otherwise
 _UNCUT = 1 << 62
@@ -37,7 +42,7 @@ class LoadPlan:
     @property
     def size_bytes(self) -> int:
         """Return the bytes of logs to load."""
-        return sum(task.range.size_bytes for task in self.read.tasks)
+        return sum(task.size_bytes for task in self.read.tasks)
 
     @property
     def is_empty(self) -> bool:
@@ -115,6 +120,7 @@ def _planned(options: ReadOptions, before: Callable[[Sequence[ByteRange]], _Befo
         whole = plan_ranges(logs, replace(options, max_partition_bytes=_UNCUT, min_partitions=None))
         number, reached, retiring = before(whole.ranges)
         names = {one.partition for one in whole.ranges}
+        _check_same_format(reached.offsets, whole)
         present = logs.positions.creation_ids(names)
         former = reached.of_former_topics(present, names)
         again = [
@@ -151,6 +157,19 @@ def _planned(options: ReadOptions, before: Callable[[Sequence[ByteRange]], _Befo
             options.connection.timeout_s,
             is_temporary=lambda error: isinstance(error, OffsetNotAvailableError),
         )
+
+
+def _check_same_format(known: Iterable[TopicPartition], read: ReadPlan) -> None:
+    """Refuse to load Kafka's records among messages of 0.7, and the reverse."""
+    for one in known:
+        if (one.home == NO_HOME) != read.has_records and read.ranges:
+            there, wanted = "messages of Kafka 0.7", "Kafka's records"
+            if not read.has_records:
+                there, wanted = wanted, there
+            raise OutputConflictError(
+                f"earlier loads have {there}, such as {one}, and this one {wanted}, with other "
+                "columns; name another output"
+            )
 
 
 def _is_same_topic(partition: TopicPartition, reached: Reached, present: CreationIds) -> bool:

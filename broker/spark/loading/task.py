@@ -17,30 +17,34 @@ import pyarrow.compute as pc
 
 from broker.errors import BrokerError, ConfigError, InvalidMessageError, LogCorruptError
 from broker.spark.loading.avro import SchemaRegistry, to_json
-from broker.spark.loading.dates import DateRule, load_time
+from broker.spark.loading.dates import NO_DATE, DateRule, load_time
 from broker.spark.loading.files import FileFormat, RangeFiles
 from broker.spark.loading.output import LoadedFile, PartitionLoad
 from broker.spark.options import Crc, ReadOptions
+from broker.spark.reading.columns import HEADERS_TYPE, TaskSettings
 from broker.spark.reading.decoding import PayloadReader
-from broker.spark.reading.ranges import ByteRange, ReadTask
+from broker.spark.reading.ranges import ByteRange, ReadTask, RecordFiles
 from broker.spark.reading.report import Cause, Omission, OmissionReport, bounded
-from broker.spark.reading.task_reader import (
-    ENVELOPE_TYPE,
-    TaskSettings,
-    decode,
-    read_chunks,
-    read_task,
-)
+from broker.spark.reading.task_reader import ENVELOPE_TYPE, decode, read_chunks, read_task
 
 _ROWS = pa.schema({
     "partition": pa.string(), "offset": pa.int64(), "next_offset": pa.int64(),
     "inner_index": pa.int32(), "crc": pa.int64(), "value": pa.binary(),
 })  # fmt: skip
 
+_RECORDS = pa.schema({
+    "partition": pa.int32(), "offset": pa.int64(), "timestamp": pa.timestamp("us", "UTC"),
+    "timestampType": pa.int32(), "key": pa.binary(), "headers": HEADERS_TYPE, "value": pa.binary(),
+})  # fmt: skip
+"""The columns of Kafka's records."""
+
 _OPENED = pa.schema([*list(_ROWS)[:-1], ("envelope", ENVELOPE_TYPE), _ROWS.field("value")])
 
 # of a buffer: `pa.scalar` imports pandas, where that is installed
 _ONE = pa.Array.from_buffers(pa.int32(), 1, [None, pa.py_buffer(array("i", [1]))])[0]
+
+
+_Decoded = tuple[int | None, Any]  # the id of its schema and a value; None twice for a null
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +96,19 @@ class LoadParameters:
         layout = {"group": self.group, "payload": payload, "date": self.dates.text}
         return layout | {"envelope": "column"} if self.opens_envelopes else layout
 
-    def row_settings(self, options: ReadOptions) -> RowSettings:
-        """Return how the tasks of a load make rows of what is read with `options`."""
+    def row_settings(self, options: ReadOptions, *, has_records: bool = False) -> RowSettings:
+        """Return how the tasks of a load make rows of what is read with `options`.
+
+        With `has_records` it is Kafka's records.
+        """
+        if has_records and self.opens_envelopes:
+            raise ConfigError("Kafka's records have no envelopes, but a timestamp and headers")
         crc = Crc.SKIP if self.skips_corrupt else Crc.FAIL
         # without bounds, which tasks have no use for, and which may not be pickled
         read = replace(options.between({}, {}), crc=crc, report_path=None, decode=None)
         schemas = None if self.schemas is None else self.schemas.absolute()
-        task = TaskSettings(_OPENED if self.opens_envelopes else _ROWS, read)
+        schema = _OPENED if self.opens_envelopes else _ROWS
+        task = TaskSettings(_RECORDS if has_records else schema, read)
         return RowSettings(self.dates, schemas, self.avro_reader, self.decodes, self.reader, task)
 
 
@@ -128,7 +138,8 @@ class RangeRows:
     """The messages of a range as rows by their day, with an account of every byte.
 
     Iterate once, to the end; then `part` has the account. A byte that is neither loaded nor
-    reported as omitted is a `LogCorruptError`. The columns are those of `_ROWS` or `_OPENED`.
+    reported as omitted is a `LogCorruptError`. The columns are those of `_ROWS` or `_OPENED`, or of
+    `_RECORDS`, whose offsets have gaps, so that only the reader can tell that none is missing.
     """
 
     def __init__(self, task: ReadTask, settings: RowSettings) -> None:
@@ -147,10 +158,13 @@ class RangeRows:
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         chain = Chain(self._source)
         report = OmissionReport(None)
+        has_records = isinstance(self._task.location, RecordFiles)
         for batch in read_task(self._task, self._settings.read, report):
-            chain.add(batch)
+            if not has_records:
+                chain.add(batch)
             yield from self._convert(batch)
-        chain.finish(report.omissions, self._has_no_message)
+        if not has_records:
+            chain.finish(report.omissions, self._has_no_message)
         left_out = bounded((*report.omissions, *self._undecodable.omissions))
         self.part = replace(self.part, left_out=tuple(left_out))
 
@@ -172,7 +186,7 @@ class RangeRows:
             self.part,
             message_count=self.part.message_count + batch.num_rows,
             payload_bytes=self.part.payload_bytes + payload_bytes,
-            crc_sum=self.part.crc_sum + (pc.sum(batch.column("crc")).as_py() or 0),
+            crc_sum=self.part.crc_sum + _crc_sum(batch),
         )
         rows = batch
         if self._registry is not None and records is not None:
@@ -180,17 +194,21 @@ class RangeRows:
         if self._dates.is_fixed:
             return iter([(self._dates.load_day, rows)])
         decoded = [None] * batch.num_rows if records is None else [one for _, one in records]
-        return _by_day(rows, list(map(self._dates.day_of, value.to_pylist(), decoded)))
+        days = (
+            NO_DATE if payload is None else self._dates.day_of(payload, record)
+            for payload, record in zip(value.to_pylist(), decoded, strict=True)
+        )
+        return _by_day(rows, list(days))
 
     def _decodable(
         self, batch: pa.RecordBatch, registry: SchemaRegistry | PayloadReader
-    ) -> tuple[pa.RecordBatch, list[tuple[int, Any]]]:
-        """Return the rows whose payload can be decoded, and their records."""
-        records: list[tuple[int, Any]] = []
+    ) -> tuple[pa.RecordBatch, list[_Decoded]]:
+        """Return the rows whose payload is null or can be decoded, and their records."""
+        records: list[_Decoded] = []
         is_good: list[bool] = []
         for number, payload in enumerate(batch.column("value").to_pylist()):
             try:
-                records.append(registry.decode(payload))
+                records.append((None, None) if payload is None else registry.decode(payload))
                 is_good.append(True)
             except (InvalidMessageError, ConfigError) as error:
                 self._refuse(batch.slice(number, 1).to_pylist()[0], error)
@@ -204,17 +222,25 @@ class RangeRows:
         if self._settings.read.options.crc is not Crc.SKIP:
             where = f"{self._source.partition}: the message at {row['offset']}"
             raise type(error)(f"{where}: {error}") from error
-        start, end = row["offset"], row["next_offset"]
+        start = row["offset"]
+        end = row.get("next_offset", start + 1)
         text = f"the message at {start} is left out: {error}"
         self._undecodable.add(Omission(Cause.UNDECODABLE, self._source.partition, start, end, text))
 
 
+def _crc_sum(batch: pa.RecordBatch) -> int:
+    if "crc" not in batch.schema.names:
+        return 0
+    return pc.sum(batch.column("crc")).as_py() or 0
+
+
 def _with_records(
-    batch: pa.RecordBatch, records: Sequence[tuple[int, Any]], value_type: pa.DataType | None
+    batch: pa.RecordBatch, records: Sequence[_Decoded], value_type: pa.DataType | None
 ) -> pa.RecordBatch:
     """Return rows with decoded records, typed or as JSON, in place of payloads."""
     if value_type is None:
-        value = pa.array([to_json(one) for _, one in records], pa.string())
+        texts = (None if number is None else to_json(one) for number, one in records)
+        value = pa.array(texts, pa.string())
     else:
         value = pa.array([one for _, one in records], value_type)
     schema_id = pa.array([one for one, _ in records], pa.int32())

@@ -10,6 +10,8 @@ PySpark.
                       tasks of the plan
     cluster.py        the cluster that a job reads or writes: brokers or a ZooKeeper, opened once,
                       on the driver
+    columns.py        what the readers of messages and of records share: settings, and columns with
+                      one value
     decoding.py       decodes payloads by the schema whose id they start with, on executors
     fetching.py       fetches a range from its leader, and from the next leader if that one is lost
     loss.py           decides which requested messages are lost, and whether a read continues
@@ -18,6 +20,10 @@ PySpark.
                       location
     ranges.py         byte ranges of partitions, how they are cut into tasks, and where a task finds
                       their bytes
+    record_logs.py    logs made of Kafka's segment files, without a broker: their offsets, and the
+                      parts of tasks
+    record_reader.py  the reader of Kafka's records in segment files: a task's parts of files in,
+                      Arrow batches out
     report.py         the report of bytes that a read left out
     segment_logs.py   logs made of segment files, without a broker: their partitions, offsets and
                       message boundaries

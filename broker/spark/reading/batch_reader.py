@@ -14,8 +14,9 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from broker.spark.options import ReadOptions
+from broker.spark.reading.columns import TaskSettings
 from broker.spark.reading.report import report_omissions
-from broker.spark.reading.task_reader import TaskSettings, read_task
+from broker.spark.reading.task_reader import read_task
 from broker.spark.runtime.workers import keep_imports
 from broker.spark.schema import arrow_schema
 

@@ -18,7 +18,7 @@ from broker.errors import DataLossError, OffsetNotAvailableError
 from broker.spark.options import ReadOptions
 from broker.spark.reading.ranges import ByteRange, CreationIds, Reached
 from broker.spark.reading.report import Cause, Omission
-from broker.topic import TopicPartition
+from broker.topic import NO_HOME, TopicPartition
 
 
 def refuse(omissions: Iterable[Omission], options: ReadOptions) -> None:
@@ -50,19 +50,20 @@ def clip(wanted: ByteRange, found: Watermarks) -> Resolved:
     """Return the part of a range between the log start offset and the high watermark."""
     partition, start, end = wanted.partition, wanted.start, wanted.end
     first, last, _ = found
+    unit = "offsets" if partition.home == NO_HOME else "bytes"
     omissions = []
     if start < first:
         lost_end = min(first, end)
         text = (
             f"offset {start} was asked for, and the log starts at {first}: "
-            f"{lost_end - start} bytes are gone"
+            f"{lost_end - start} {unit} are gone"
         )
         omissions.append(Omission(Cause.LOST, partition, start, lost_end, text))
     if end > last:
         lost_start = max(last, start)
         text = (
             f"offset {end} was asked for, and the log ends at {last}: "
-            f"{end - lost_start} bytes are not there"
+            f"{end - lost_start} {unit} are not there"
         )
         omissions.append(Omission(Cause.LOST, partition, lost_start, end, text))
     low = min(max(start, first), last)
@@ -96,7 +97,7 @@ def since_reached(
 def of_former_topic(partition: TopicPartition, offset: int, first: int) -> Omission:
     """Return the loss after an offset reached in a former topic; the new one is read from `first`.
 
-    Nobody knows how many messages were lost.
+    The number of messages lost is unknown.
     """
     text = (
         f"offset {offset} was reached, and the topic was deleted and created again since; it "

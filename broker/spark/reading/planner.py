@@ -20,9 +20,10 @@ from broker.spark.options import EARLIEST, LATEST, Bound, Offsets, ReadOptions
 from broker.spark.reading import loss
 from broker.spark.reading.cluster import OpenCluster, open_cluster
 from broker.spark.reading.ranges import ByteRange, ReadTask, cut, range_bytes, split_evenly
+from broker.spark.reading.record_logs import RecordLogs
 from broker.spark.reading.report import Omission
-from broker.spark.reading.segment_logs import FileLogs
-from broker.topic import TopicPartition
+from broker.spark.reading.segment_logs import FileLogs, selected_files
+from broker.topic import NO_HOME, TopicPartition
 
 _BUNDLE_BYTES = 128 << 20  # as in Spark's own readers of files
 
@@ -37,14 +38,19 @@ class ReadPlan:
     absent: tuple[str, ...] = ()  # texts: brokers that are down, and what they lack due to that
 
     @property
+    def has_records(self) -> bool:
+        """Return whether Kafka's records are read, and not messages of 0.7."""
+        return any(one.partition.home == NO_HOME for one in self.ranges)
+
+    @property
     def homes(self) -> list[int]:
         """Return the ids of the brokers whose partitions are read."""
         return sorted({one.partition.home for one in self.ranges})
 
 
-Logs = OpenCluster | FileLogs
+Logs = OpenCluster | FileLogs | RecordLogs
 """The logs that a read is planned for: of a cluster, or in segment files."""
-Positions = BoundaryFinder | FileLogs
+Positions = BoundaryFinder | FileLogs | RecordLogs
 """Finds offsets and message boundaries of these logs."""
 
 
@@ -66,7 +72,7 @@ def open_logs(options: ReadOptions) -> Iterator[Logs]:
     """Open brokers, ZooKeeper or segment files, to plan reads of them."""
     if options.where.paths:
         try:
-            yield FileLogs(options.where.paths)
+            yield open_files(options)
         except OSError as error:
             raise errors.StorageError(f"cannot read {error.filename}: {error.strerror}") from error
         return
@@ -80,6 +86,22 @@ def open_logs(options: ReadOptions) -> Iterator[Logs]:
 
     with open_cluster(options.where, options.connection, on_absent=on_absent) as opened:
         yield replace(opened, absent_listed=absent)
+
+
+def open_files(options: ReadOptions) -> FileLogs | RecordLogs:
+    """Open the segment files of the selected partitions, which are all of 0.7 or all of Kafka's."""
+    files = selected_files(options)
+    if any(one.home == NO_HOME for one in files):
+        return RecordLogs(files)
+    return FileLogs(files)
+
+
+def reads_records(options: ReadOptions) -> bool:
+    """Return whether a read is of Kafka's record batches, by a look at the files."""
+    if not options.where.paths:
+        return False
+    with open_logs(options) as logs:
+        return isinstance(logs, RecordLogs)
 
 
 def _absent_error(text: str) -> errors.PartitionsAwayError:
@@ -172,6 +194,8 @@ def _offset(
 
 def cut_tasks(ranges: Sequence[ByteRange], logs: Logs, options: ReadOptions) -> list[ReadTask]:
     """Cut ranges into tasks: at segment starts, which cost nothing to find, then at any message."""
+    if isinstance(logs, RecordLogs):
+        return logs.tasks(ranges, options)
     positions, location_of = logs.positions, logs.locations()
     size = range_bytes(ranges, options.task_bytes, options.min_partitions or 1)
     parts: list[ByteRange] = []
@@ -193,14 +217,14 @@ def bundled_tasks(tasks: Sequence[ReadTask], options: ReadOptions) -> list[tuple
     if options.min_partitions is None:
         return [(task,) for task in tasks]
     limit_bytes = min(options.task_bytes, _BUNDLE_BYTES)
-    size_bytes = range_bytes([one.range for one in tasks], limit_bytes, options.min_partitions)
+    size_bytes = range_bytes(tasks, limit_bytes, options.min_partitions)
     bundles: list[list[ReadTask]] = []
     left_bytes = 0
     for number, task in enumerate(tasks):
         must_be_alone = len(tasks) - number <= options.min_partitions - len(bundles)
-        if not bundles or must_be_alone or task.range.size_bytes > left_bytes:
+        if not bundles or must_be_alone or task.size_bytes > left_bytes:
             bundles.append([])
             left_bytes = size_bytes
         bundles[-1].append(task)
-        left_bytes -= task.range.size_bytes
+        left_bytes -= task.size_bytes
     return [tuple(one) for one in bundles]

@@ -19,6 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from broker.log.side_files import AbortedTransaction
 from broker.protocol.responses import BrokerAddress
 from broker.spark.options import ConnectionOptions, Offsets, from_document, to_document
 from broker.topic import TopicPartition
@@ -26,7 +27,10 @@ from broker.topic import TopicPartition
 
 @dataclass(frozen=True, slots=True, order=True)
 class ByteRange:
-    """The messages of a partition from `start` up to `end`, both message boundaries."""
+    """The messages of a partition from `start` up to `end`, both message boundaries.
+
+    Offsets of Kafka's records count these, and not bytes: the size is that of a `ReadTask`.
+    """
 
     partition: TopicPartition
     start: int
@@ -34,7 +38,7 @@ class ByteRange:
 
     @property
     def size_bytes(self) -> int:
-        """Return the size of the range in the log."""
+        """Return the size of the range in the log; of Kafka's records how many offsets it has."""
         return self.end - self.start
 
     def __str__(self) -> str:
@@ -43,11 +47,19 @@ class ByteRange:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A segment file that has the bytes of a partition from `base_offset` up to `end_offset`."""
+    """A segment file that has the bytes of a partition from `base_offset` up to `end_offset`.
+
+    Of Kafka's files only the base offset and the size are known.
+    """
 
     path: Path
     base_offset: int
     end_offset: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the size of the file, of an archive unpacked."""
+        return self.end_offset - self.base_offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +71,33 @@ class LeaderAddress:
     connection: ConnectionOptions
 
 
-Location = LeaderAddress | tuple[LogFile, ...]
+class FilePart(NamedTuple):
+    """The batches of a segment file of Kafka's between two positions, where batches start."""
+
+    path: Path
+    start: int
+    end: int
+    end_offset: int  # its batches have lower ones
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the size of the batches."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFiles:
+    """The parts of segment files that have the records of a range.
+
+    A batch belongs to the task whose part it starts in, also where it exceeds the task's range.
+    """
+
+    parts: tuple[FilePart, ...]
+    wanted: ByteRange  # that of the whole read: batches also have records outside it
+    aborted: tuple[AbortedTransaction, ...]  # of the log: their records are left out
+
+
+Location = LeaderAddress | tuple[LogFile, ...] | RecordFiles
 """A broker, or the segment files that have all of a range, in the order of their offsets."""
 
 
@@ -70,12 +108,19 @@ class ReadTask:
     range: ByteRange
     location: Location
 
+    @property
+    def size_bytes(self) -> int:
+        """Return how many bytes the task reads."""
+        if isinstance(self.location, RecordFiles):
+            return sum(one.size_bytes for one in self.location.parts)
+        return self.range.size_bytes
+
 
 FindBoundary = Callable[[TopicPartition, int], int]
 """Returns a message boundary of a partition near a position."""
 
 
-def range_bytes(ranges: Iterable[ByteRange], max_bytes: int, min_count: int) -> int:
+def range_bytes(ranges: Iterable[ByteRange | ReadTask], max_bytes: int, min_count: int) -> int:
     """Return the size to cut ranges to, so that there are at least `min_count`; at least 1."""
     total = sum(one.size_bytes for one in ranges)
     return max(1, min(max_bytes, -(-total // max(1, min_count))))

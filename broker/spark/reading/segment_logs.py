@@ -8,28 +8,32 @@ and reported. An archive is of a finished segment; the driver unpacks it only to
 from __future__ import annotations
 
 import os
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 from glob import has_magic
 from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Self
 
 from broker.client.list_offsets import Watermarks
 from broker.errors import ConfigError, LogCorruptError, OffsetOutOfRangeError
-from broker.log.data_directory import parse_log_directory_name, read_broker_id
+from broker.log.data_directory import ARCHIVE_SUFFIX, parse_log_directory_name, read_broker_id
 from broker.log.offline import segments
 from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, find_entry
 from broker.log.segment import SegmentFile
 from broker.protocol.codec import boundaries
-from broker.spark.options import Selection
+from broker.spark.options import Crc, ReadOptions, Selection
 from broker.spark.reading import loss
 from broker.spark.reading.ranges import ByteRange, CreationIds, LogFile, without
 from broker.spark.reading.report import Cause, Omission
-from broker.topic import TopicPartition
+from broker.topic import NO_HOME, TopicPartition
 
 _REPLICAS_NAME = "replicas"
+_KAFKA_DIRECTORY = re.compile(r"(.+)-([0-9]+)", re.ASCII)
 _TAIL_BYTES = 1 << 18
+_MAX_INT32 = 2**31 - 1
 
 
 class FileLog:
@@ -90,30 +94,68 @@ class FileLog:
         return one.base_offset + before, one.base_offset + after
 
 
-class FileLogs:
-    """The logs in segment files, directories, and patterns such as `data/*/*.pylog`.
+PartitionFiles = dict[TopicPartition, list[LogFile]]
+"""The segment files of partitions, in the order of their offsets."""
+
+
+def selected_files(options: ReadOptions) -> PartitionFiles:
+    """Return the segment files of the selected partitions, which have one format.
+
+    Partitions of Kafka's batches have no home. A `ConfigError` names a file of each format.
+    """
+    files = files_of(options.where.paths)
+    selected = {key: some for key, some in files.items() if options.selection.has_partition(key)}
+    batches = next((some for key, some in selected.items() if key.home == NO_HOME), None)
+    entries = next((some for key, some in selected.items() if key.home != NO_HOME), None)
+    if batches and entries:
+        raise ConfigError(
+            f"{batches[0].path} has record batches of Kafka's, and {entries[0].path} messages of "
+            "Kafka 0.7, with other columns: read them one after the other"
+        )
+    if batches and options.crc in (Crc.MARK, Crc.OFF):
+        raise ConfigError(
+            f"crc={options.crc.value} is for messages of Kafka 0.7, and {batches[0].path} has "
+            "record batches: valid: fail, skip"
+        )
+    return selected
+
+
+def files_of(paths: Iterable[Path]) -> PartitionFiles:
+    """Return the segment files in directories and patterns such as `data/*/*.pylog`.
 
     Archived segments count as others, unless they are there unpacked, too.
     """
+    files: PartitionFiles = {}
+    for path in segments.expand_paths(_existing(paths), archives=True):
+        directory = path.absolute().parent
+        file = _log_file(path)
+        if segments.is_archive(path):  # to read its first batch would unpack it
+            has_batches = path.name.endswith(f".log{ARCHIVE_SUFFIX}")
+        else:
+            has_batches = segments.has_batches(path)
+        partition = partition_of_directory(directory, has_batches=has_batches)
+        if max(partition.index, partition.home) > _MAX_INT32:
+            raise ConfigError(
+                f"{directory}: its partition or broker is above {_MAX_INT32}: leave it out"
+            )
+        files.setdefault(partition, []).append(file)
+    return {partition: _in_order(found) for partition, found in sorted(files.items())}
 
-    def __init__(self, paths: Iterable[Path]) -> None:
-        files: dict[TopicPartition, list[LogFile]] = {}
-        for path in segments.expand_paths(_existing(paths), archives=True):
-            partition = partition_of_directory(path.absolute().parent)
-            files.setdefault(partition, []).append(_log_file(path))
-        self.logs = {
-            partition: FileLog(partition, _in_order(found))
-            for partition, found in sorted(files.items())
-        }
+
+class OfflineLogs:
+    """Partitions of logs in files of either format, for a read without a broker."""
+
+    def __init__(self, partitions: Iterable[TopicPartition]) -> None:
+        self._partitions = tuple(partitions)
 
     @property
-    def positions(self) -> FileLogs:
+    def positions(self) -> Self:
         """Return what finds offsets and message boundaries."""
         return self
 
     def existing(self, selection: Selection) -> list[TopicPartition]:
         """Return the partitions of a selection; each topic and partition it names must exist."""
-        found = [one for one in self.logs if selection.has_partition(one)]
+        found = [one for one in self._partitions if selection.has_partition(one)]
         selection.check_all_found(found, absent="is not in these files")
         return found
 
@@ -124,6 +166,14 @@ class FileLogs:
     def creation_ids(self, _: Collection[TopicPartition]) -> CreationIds:
         """Return nothing: files do not have the ids of the creations of topics."""
         return {}
+
+
+class FileLogs(OfflineLogs):
+    """The logs in segment files of messages of Kafka 0.7."""
+
+    def __init__(self, files: PartitionFiles) -> None:
+        super().__init__(files)
+        self.logs = {partition: FileLog(partition, found) for partition, found in files.items()}
 
     def present(self, one: ByteRange, omissions: list[Omission]) -> list[ByteRange]:
         """Return the parts of a range that exist, and add the missing parts to the omissions."""
@@ -207,7 +257,8 @@ def _log_file(path: Path) -> LogFile:
     base_offset = segments.archived_base_offset_of(path)
     if base_offset is None:
         raise ConfigError(
-            f"{path} is not named as a segment: 20 digits and .pylog or .kafka, .gz if archived"
+            f"{path} is not named as a segment: 20 digits and .pylog, .kafka or .log, .gz if "
+            "archived"
         )
     return LogFile(path.absolute(), base_offset, base_offset + segments.stated_bytes(path))
 
@@ -221,13 +272,18 @@ def _in_order(files: Iterable[LogFile]) -> list[LogFile]:
     ]
 
 
-def partition_of_directory(directory: Path) -> TopicPartition:
+def partition_of_directory(directory: Path, *, has_batches: bool = False) -> TopicPartition:
     """Return whose segment files are in a directory, as a broker names its directories.
 
     `<data>/<topic>_<index>`, `<data>/replicas/<home>/<topic>_<index>`, or
     `<archive>/<topic>_<home>-<index>`. Home is 0 if no file names a broker; a directory of another
-    form is partition 0 of a topic with its name.
+    form is partition 0 of a topic with its name. Kafka's are `<topic>-<index>`, for files with its
+    batches; their partitions have no home.
     """
+    if has_batches:
+        found = _KAFKA_DIRECTORY.fullmatch(directory.name)
+        topic, index = (found[1], int(found[2])) if found else (directory.name, 0)
+        return TopicPartition(topic, NO_HOME, index)
     if archived := segments.archived_partition_of(directory):
         return archived
     topic, index = parse_log_directory_name(directory.name) or (directory.name, 0)

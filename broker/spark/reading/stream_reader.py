@@ -30,10 +30,11 @@ from broker.errors import ConfigError
 from broker.spark.options import Offsets, ReadOptions, to_document
 from broker.spark.reading import loss
 from broker.spark.reading.cluster import OpenCluster, open_cluster, repeated
+from broker.spark.reading.columns import TaskSettings
 from broker.spark.reading.planner import cut_tasks, resolve
 from broker.spark.reading.ranges import ByteRange, CreationIds, Reached, ReadTask, limited_ends
 from broker.spark.reading.report import Omission, report_omissions
-from broker.spark.reading.task_reader import TaskSettings, read_task
+from broker.spark.reading.task_reader import read_task
 from broker.spark.schema import arrow_schema
 from broker.topic import TopicPartition
 

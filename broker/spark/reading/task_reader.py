@@ -14,9 +14,8 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
-from array import array
 from collections.abc import Collection, Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,26 +33,24 @@ from broker.protocol.envelope import MAGIC, Envelope, open_envelope
 from broker.protocol.message import COLUMN_NAMES, entry_bytes, has_length
 from broker.protocol.message_set import describe_fault
 from broker.protocol.primitives import Buffer
-from broker.spark.options import Crc, ReadOptions
+from broker.spark.options import Crc
 from broker.spark.reading import loss
+from broker.spark.reading.columns import MAX_BATCH_BYTES, Repeated, TaskSettings
 from broker.spark.reading.fetching import fetch_chunks, log_start
-from broker.spark.reading.ranges import ByteRange, LeaderAddress, Location, LogFile, ReadTask
+from broker.spark.reading.ranges import (
+    ByteRange,
+    LeaderAddress,
+    Location,
+    LogFile,
+    ReadTask,
+    RecordFiles,
+)
 from broker.spark.reading.report import Cause, Omission, OmissionReport
 from broker.spark.runtime.workers import keep_imports
 from broker.topic import MessagePosition, TopicPartition
 
-_MAX_BATCH_BYTES = 32 << 20  # of payload: few compressed bytes can be very many
-
 _Batches = Generator[pa.RecordBatch, None, Fault]
 """Yields batches; returns why it ended: `NONE` at the end of the range."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskSettings:
-    """Settings common to all tasks of a read."""
-
-    schema: pa.Schema  # of the batches
-    options: ReadOptions
 
 
 def read_task(
@@ -63,7 +60,11 @@ def read_task(
     keep_imports()
     report = report or OmissionReport(settings.options.report_path)
     try:
-        if settings.options.decode is None or "value" not in settings.schema.names:
+        if isinstance(task.location, RecordFiles):
+            from broker.spark.reading.record_reader import read_records  # late: few reads need it
+
+            yield from read_records(task, settings, report)
+        elif settings.options.decode is None or "value" not in settings.schema.names:
             yield from _TaskReader(task, settings, report).batches()
         else:
             yield from _decoded_batches(task, settings, report)
@@ -90,6 +91,7 @@ class _TaskReader:
 
     def __init__(self, task: ReadTask, settings: TaskSettings, report: OmissionReport) -> None:
         self._range = task.range
+        assert not isinstance(task.location, RecordFiles)
         self._location = task.location
         self._options = settings.options
         self._maker = BatchMaker(task.range.partition, settings.schema)
@@ -144,6 +146,7 @@ class _TaskReader:
     def _good_batches(self, location: Location) -> _Batches:
         """Read valid messages from the position up to the first damage."""
         if not isinstance(location, LeaderAddress):
+            assert not isinstance(location, RecordFiles)
             return (yield from self._good_batches_of_files(location))
         reader = PartitionReader(self._range.partition, MessagePosition(self._position))
         for chunk in read_chunks(location, self._rest(), self._options.fetch_bytes):
@@ -210,6 +213,7 @@ def read_chunks(location: Location, whole: ByteRange, fetch_bytes: int) -> Itera
     """Read the chunks of a range, in order; none is empty."""
     if isinstance(location, LeaderAddress):
         return fetch_chunks(location, whole, fetch_bytes)
+    assert not isinstance(location, RecordFiles)
     return _read_files(location, whole, fetch_bytes)
 
 
@@ -314,7 +318,7 @@ def decode(
         buffer,
         base_offset,
         crc_check=CrcCheck.STOP if checks_crc else CrcCheck.OFF,
-        max_value_bytes=_MAX_BATCH_BYTES,
+        max_value_bytes=MAX_BATCH_BYTES,
         columns=columns,
     )
 
@@ -348,26 +352,6 @@ def _array(columns: Columns, field: pa.Field) -> pa.Array:
     return made if kind == field.type else made.cast(field.type)
 
 
-class _Repeated:
-    """A string as columns of any length, which share their memory."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text.encode()
-        self._longest = self._of(0)
-
-    def column(self, count: int) -> pa.Array:
-        if count > len(self._longest):
-            self._longest = self._of(count)
-        return self._longest.slice(0, count)
-
-    def _of(self, count: int) -> pa.Array:
-        # from buffers: PyArrow's scalars import pandas, where that is installed
-        size = len(self._text)
-        ends = array("i", range(0, (count + 1) * size, size) if size else [0] * (count + 1))
-        buffers = [None, pa.py_buffer(ends), pa.py_buffer(self._text * count)]
-        return pa.Array.from_buffers(pa.string(), count, buffers)
-
-
 class BatchMaker:
     """Makes Arrow batches of the messages of one partition."""
 
@@ -376,7 +360,7 @@ class BatchMaker:
         needed = {"value" if name == "envelope" else name for name in schema.names}
         stored = [name for name in _SOURCES if name in needed]
         self.sources = [one for name in stored for one in _SOURCES[name][1]]
-        self._names = {"topic": _Repeated(partition.topic), "partition": _Repeated(partition.name)}
+        self._names = {"topic": Repeated(partition.topic), "partition": Repeated(partition.name)}
 
     def batch(self, columns: Columns) -> pa.RecordBatch:
         """Return valid messages as a batch."""

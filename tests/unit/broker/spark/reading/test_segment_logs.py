@@ -19,7 +19,7 @@ from broker.log.archiving import archive_segment
 from broker.log.segment import SegmentFile
 from broker.protocol.message_set import build_set
 from broker.spark.reading.report import Cause
-from broker.spark.reading.segment_logs import FileLogs, partition_of_directory
+from broker.spark.reading.segment_logs import FileLogs, files_of, partition_of_directory
 from broker.topic import TopicPartition
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import plan, read, run, values
@@ -330,7 +330,7 @@ def test_topic_or_partition_when_there_are_no_files_of_it_then_says_so(
 def test_positions_when_asked_of_files_then_are_the_boundaries_around(
     write_segments: WriteSegments,
 ) -> None:
-    logs = FileLogs([write_segments(numbered(0, 10), numbered(10, 20))])
+    logs = FileLogs(files_of([write_segments(numbered(0, 10), numbered(10, 20))]))
 
     assert logs.boundary_before(P0, 15 * SIZE + 1) == 15 * SIZE
     assert logs.boundary_after(P0, 15 * SIZE + 1) == 16 * SIZE
