@@ -147,6 +147,7 @@ def _compare_batches(engines: Engines, random: Random) -> None:
     calls: tuple[Callable[[Engine], object], ...] = (
         lambda engine: engine.crc32c(data, len(data)),
         lambda engine: engine.scan_batches(data),
+        lambda engine: engine.verify_batches(data),
         lambda engine: engine.decode_records(data, with_control=has_control, max_bytes=most),
         lambda engine: engine.decode_record_columns(data, max_bytes=most, columns=names),
         lambda engine: engine.stamp_batches(data, base_offset, 7),

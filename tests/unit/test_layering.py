@@ -132,7 +132,8 @@ SPARK_ROOMS: dict[str, set[str]] = {
 """What each room of `broker.spark` may import of it besides itself: a few modules for programs."""
 
 LOG_ROOMS: dict[str, set[str]] = {
-    "offline": {"batches", "data_directory", "format", "recovery", "scan", "segment"},
+    "offline": {"batches", "data_directory", "format", "recovery", "scan", "segment"}
+    | {"side_files"},
 }
 """What the offline tools of `broker.log` may import of it besides themselves."""
 

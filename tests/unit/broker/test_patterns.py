@@ -169,11 +169,21 @@ def test_select_when_given_any_payloads_then_as_re2_says_of_each(
     expected = [(compiled.search(one) is None) is invert for one in payloads]
 
     assert tested.select(payloads) == expected
+    if any(expected):
+        assert tested.may_be_in(b"\xff\0".join(payloads))
+
     message_set = encode(payloads)
     bounds = boundaries(message_set)
     assert tested.select_between(message_set, bounds, lambda start: start + 10) == expected
     assert [tested(one) for one in payloads] == expected
     assert [tested(memoryview(one)) for one in payloads] == expected
+
+
+def test_select_any_when_messages_have_parts_then_one_that_matches_decides() -> None:
+    values, keys = [b"a", b"b", None, b"b"], [b"b", b"b", b"a", None]
+    assert PayloadTest("a").select_any(values, keys) == [True, False, True, False]
+    assert PayloadTest("a", invert=True).select_any(values, keys) == [False, True, False, True]
+    assert PayloadTest("^$").select_any([None, b""]) == [False, True]
 
 
 def test_pattern_when_pickled_then_the_same() -> None:
