@@ -92,3 +92,12 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the folder of real input, ../shared/data, is not here")
     return folder
+
+
+@pytest.fixture(scope="session")
+def kafka_logs(shared_data: Path) -> Path:
+    """The directories of partitions that brokers of Apache Kafka have written."""
+    folder = shared_data / "kafka-magic2"
+    if not folder.is_dir():
+        pytest.skip("the directories that Kafka brokers wrote are not in ../shared/data")
+    return folder

@@ -100,6 +100,32 @@ def looks_like_batch(fd: int, position: int, end: int) -> bool:
     return following is None or is_plausible(following)
 
 
+def walk_heads(fd: int, position: int, end: int) -> Iterator[RecordBatch]:
+    """Yield the heads of whole batches from a position on, up to one whose size may be wrong.
+
+    A size is right if another head, or the end, is behind it, or by the CRC of the batch.
+    """
+    head = _whole_head(fd, position, end)
+    while head is not None:
+        following = _whole_head(fd, head.end, end)
+        is_right = following is not None or head.end == end or crc_of_batch(fd, head) == head.crc
+        if not is_right:
+            return
+        yield head
+        head = following
+
+
+def good_head(fd: int, position: int, end: int) -> RecordBatch | None:
+    """Return the head of the whole batch with a good CRC at a position; None if there is none."""
+    head = _whole_head(fd, position, end)
+    return head if head is not None and crc_of_batch(fd, head) == head.crc else None
+
+
+def _whole_head(fd: int, position: int, end: int) -> RecordBatch | None:
+    head = read_head(fd, position)
+    return head if head is not None and is_plausible(head) and head.end <= end else None
+
+
 def _has_key_and_value(fd: int, head: RecordBatch) -> bool:
     """Return whether a message of format 0 or 1 is as large as its key and value tell."""
     at = head.position + record_batch.OLD_CHECKED_FROM + 2 + 8 * head.magic
@@ -165,7 +191,4 @@ def resume_behind(
 
 def has_good_batch(fd: int) -> bool:
     """Return whether a file starts with a good batch, which no entry of 0.7 looks like."""
-    head = read_head(fd, 0)
-    if head is None or not is_plausible(head) or head.end > os.fstat(fd).st_size:
-        return False
-    return crc_of_batch(fd, head) == head.crc
+    return good_head(fd, 0, os.fstat(fd).st_size) is not None

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
+from broker.cluster_state import EpochStart
 from broker.errors import LogCorruptError
 from broker.files import opened
 from broker.log.batches import scan_batch_blocks
@@ -109,13 +110,6 @@ class ProducerState(NamedTuple):
     timestamp: int
     coordinator_epoch: int
     transaction_first_offset: int  # -1 if none is open
-
-
-class EpochStart(NamedTuple):
-    """The first offset of a leader epoch."""
-
-    epoch: int
-    start_offset: int
 
 
 def read_index(path: Path, base_offset: int) -> Iterator[IndexEntry]:

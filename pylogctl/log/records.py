@@ -238,19 +238,13 @@ class _BatchSource:
 
     def by_time(self, partition: TopicPartition, time_ms: int, *, rounded_up: bool) -> int | None:
         """Return the offset of the first record of this time or later."""
-        have_time: set[bool] = set()
-        for batch in iter_batches(self._path, deep=False):
-            if batch.fault:
-                continue
-            have_time.add(batch.head.max_timestamp >= 0)
-            if batch.head.max_timestamp >= time_ms:
-                with suppress(InvalidMessageError):
-                    for record in records.records_of(batch):
-                        if record.timestamp >= time_ms:
-                            return record.offset
-        if have_time == {False}:
+        offset = records.offset_by_time(self._path, time_ms)
+        if offset is not None:
+            return offset
+        end = self.latest(partition)
+        if end > self.earliest(partition) and records.offset_by_time(self._path, 0) is None:
             raise UsageError(f"offsets by time need timestamps, of which '{self._path}' has none")
-        return self.latest(partition)
+        return end
 
     def boundary_before(self, partition: TopicPartition, position: int) -> int:
         return position

@@ -92,10 +92,10 @@ def test_indexes_when_we_make_them_then_kafka_takes_them_for_sane(
 
 @pytest.mark.parametrize("cut_bytes", [1, 100])
 def test_recovered_log_when_kafka_reads_it_then_all_of_it_is_valid(
-    kafka: Peer, tmp_path: Path, shared_data: Path, cut_bytes: int
+    kafka: Peer, tmp_path: Path, kafka_logs: Path, cut_bytes: int
 ) -> None:
     directory = tmp_path / "v2-rolled-0"
-    shutil.copytree(shared_data / "kafka-magic2" / directory.name, directory)
+    shutil.copytree(kafka_logs / directory.name, directory)
     for one in directory.iterdir():
         one.chmod(0o644)
     newest = max(directory.glob("*.log"))

@@ -22,13 +22,13 @@ CopyPartition = Callable[[str], Path]
 
 
 @pytest.fixture
-def copy_partition(shared_data: Path, tmp_path: Path) -> CopyPartition:
+def copy_partition(kafka_logs: Path, tmp_path: Path) -> CopyPartition:
     """Copies the directory of a topic's partition into a data directory, and returns it."""
 
     def copy(topic: str) -> Path:
         target = tmp_path / "kafka" / f"{topic}-0"
         shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(shared_data / "kafka-magic2" / target.name, target)
+        shutil.copytree(kafka_logs / target.name, target)
         for one in (target, *target.iterdir()):
             one.chmod(0o755 if one.is_dir() else 0o644)
         return target

@@ -31,7 +31,7 @@ BUDGET: dict[str, int] = {
     "broker/client": 2028,
     "broker/consumer": 3779,
     "broker/controller": 1318,
-    "broker/log": 6461,
+    "broker/log": 6476,
     "broker/producer": 2929,
     "broker/protocol": 3786,
     "broker/replication": 731,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -127,15 +128,24 @@ def offset_at(path: Path, position: int) -> int:
     return offset
 
 
+def offset_by_time(path: Path, time_ms: int) -> int | None:
+    """Return the offset of the first record of a time or later; None if there is none.
+
+    Damaged batches are passed over, up to one that hides where the next one starts.
+    """
+    with suppress(LogCorruptError):
+        for batch in iter_batches(path, deep=False):
+            if batch.fault or batch.head.max_timestamp < time_ms:
+                continue
+            with suppress(InvalidMessageError):
+                for record in records_of(batch):
+                    if record.timestamp >= time_ms:
+                        return record.offset
+    return None
+
+
 def _heads(fd: int, position: int) -> Iterator[RecordBatch]:
-    """Yield the heads of batches, good or not, up to one that does not tell its size."""
-    size = os.fstat(fd).st_size
-    while position < size:
-        head = batches.read_head(fd, position)
-        if head is None or head.size < record_batch.LEAST_BYTES or head.end > size:
-            return
-        yield head
-        position = head.end
+    return batches.walk_heads(fd, position, os.fstat(fd).st_size)
 
 
 def _indexed_position(path: Path, fd: int, offset: int) -> int:
@@ -147,7 +157,5 @@ def _indexed_position(path: Path, fd: int, offset: int) -> int:
         entry = find_indexed(path.with_suffix(INDEX_SUFFIX), base, offset)
     except OSError:
         return 0
-    for head in _heads(fd, entry.position) if entry.position > 0 else ():
-        is_right = head.next_offset == entry.offset + 1
-        return entry.position if is_right and batches.crc_of_batch(fd, head) == head.crc else 0
-    return 0
+    head = batches.good_head(fd, entry.position, os.fstat(fd).st_size)
+    return entry.position if head is not None and head.next_offset == entry.offset + 1 else 0

@@ -233,6 +233,8 @@ def recover(path: Path, *, backup: bool = True, clock: Clock | None = None) -> R
     with held_by_tool(_data_directory(path)):
         plan, changes = _plan(path)
         side_file = None
+        with opened(path, os.O_RDWR):
+            pass  # before other files change: the segment can be cut, and is no link
         for change in changes.values():  # the first removes the marker of a clean stop
             change()
         if plan.cut_bytes and backup:

@@ -14,14 +14,10 @@ from functools import cached_property
 from itertools import pairwise
 
 from broker.client.list_offsets import Watermarks
-from broker.errors import InvalidMessageError, LogCorruptError
+from broker.errors import LogCorruptError
 from broker.log import batches
 from broker.log.offline.aborted import aborted_beside
-from broker.log.offline.records import (
-    iter_batches,
-    position_of,
-    records_of,
-)
+from broker.log.offline.records import offset_by_time, position_of
 from broker.log.offline.segments import is_archive, open_segment
 from broker.log.side_files import (
     INDEX_SUFFIX,
@@ -130,14 +126,8 @@ class RecordLog:
         for file in self.files:
             if file is not self.files[-1] and _last_indexed_ms(file, time_ms) < time_ms:
                 continue
-            with suppress(LogCorruptError):  # at its end
-                for batch in iter_batches(file.path, deep=False):
-                    if batch.fault or batch.head.max_timestamp < time_ms:
-                        continue
-                    with suppress(InvalidMessageError):
-                        for record in records_of(batch):
-                            if record.timestamp >= time_ms:
-                                return record.offset
+            if (offset := offset_by_time(file.path, time_ms)) is not None:
+                return offset
         return self.end
 
 
@@ -213,34 +203,21 @@ class RecordLogs(OfflineLogs):
 def _heads(file: LogFile, position: int) -> Iterator[RecordBatch]:
     """Yield the heads of the whole batches from a position on, also behind damage.
 
-    The size in a head is right if another head follows, or the end of the file, or by the CRC. What
-    a broker appends after files were listed is not read.
+    What a broker appends after files were listed is not read.
     """
     opened, size = open_segment(file.path), file.size_bytes
-    head = _whole_head(opened.fd, position, size)
+    budget = batches.SearchBudget(size)
     while position < size:
-        following = head and _whole_head(opened.fd, head.end, size)
-        if head and (following or head.end == size or _good_head(file, position)):
+        for head in batches.walk_heads(opened.fd, position, size):
             yield head
-            position, head = head.end, following
-            continue
-        resumed = batches.find_batch(opened.fd, position + 1, size)
-        if resumed is None:
-            return
-        position, head = resumed, _whole_head(opened.fd, resumed, size)
-
-
-def _whole_head(fd: int, position: int, end: int) -> RecordBatch | None:
-    """Return the head at a position if that may be of a batch that is whole; None otherwise."""
-    head = batches.read_head(fd, position)
-    return head if head and batches.is_plausible(head) and head.end <= end else None
+            position = head.end
+        if position < size:
+            position = batches.find_batch(opened.fd, position + 1, size, budget) or size
 
 
 def _good_head(file: LogFile, position: int) -> RecordBatch | None:
-    """Return the head of the whole batch with a good CRC at a position; None if there is none."""
     opened = open_segment(file.path)
-    head = _whole_head(opened.fd, position, file.size_bytes)
-    return head if head and batches.crc_of_batch(opened.fd, head) == head.crc else None
+    return batches.good_head(opened.fd, position, file.size_bytes)
 
 
 def _start_of(file: LogFile, offset: int) -> int:

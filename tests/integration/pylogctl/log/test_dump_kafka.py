@@ -51,12 +51,6 @@ def partition(tmp_path: Path) -> Path:
     return directory
 
 
-@pytest.fixture
-def kafka_data(shared_data: Path) -> Path:
-    """The directories that real brokers left."""
-    return shared_data / "kafka-magic2"
-
-
 def test_dump_when_rows_are_for_people_then_null_and_empty_differ(
     invoke: Invoke, partition: Path
 ) -> None:
@@ -95,10 +89,10 @@ def test_dump_when_rows_are_json_then_each_record_has_all(invoke: Invoke, partit
 
 
 def test_dump_when_a_real_broker_wrote_it_then_has_what_its_consumer_got(
-    invoke: Invoke, kafka_data: Path
+    invoke: Invoke, kafka_logs: Path
 ) -> None:
-    for expected in sorted((kafka_data / "expected").iterdir()):
-        directory = kafka_data / f"{expected.stem}-0"
+    for expected in sorted((kafka_logs / "expected").iterdir()):
+        directory = kafka_logs / f"{expected.stem}-0"
         rows = _jsonl(invoke("log", "dump", str(directory), "--output", "jsonl").text)
         wanted = _jsonl(expected.read_text())
         assert [_as_expected(row) for row in rows if row["control"] is None] == wanted
@@ -124,10 +118,10 @@ def _base64(fields: dict[str, Any], name: str) -> str | None:
 
 
 def test_dump_of_a_data_directory_has_all_records_of_all_formats(
-    invoke: Invoke, kafka_data: Path
+    invoke: Invoke, kafka_logs: Path
 ) -> None:
-    lines = invoke("log", "dump", str(kafka_data), "-F", "%t %p\\n").text.splitlines()
-    topics = json.loads((kafka_data / "manifest.json").read_text())["topics"]
+    lines = invoke("log", "dump", str(kafka_logs), "-F", "%t %p\\n").text.splitlines()
+    topics = json.loads((kafka_logs / "manifest.json").read_text())["topics"]
     counts = {
         f"{name} 0": sum(
             sum(one["count"] for one in segment["batch_list"] if not one.get("control"))
@@ -172,9 +166,9 @@ def test_dump_given_bytes_starts_with_a_batch_of_the_file(invoke: Invoke, partit
 
 
 def test_dump_given_a_time_when_records_have_none_is_a_usage_error(
-    invoke: Invoke, kafka_data: Path
+    invoke: Invoke, kafka_logs: Path
 ) -> None:
-    result = invoke("log", "dump", str(kafka_data / "v0-none-0"), "-o", "@2023-11-14")
+    result = invoke("log", "dump", str(kafka_logs / "v0-none-0"), "-o", "@2023-11-14")
     assert result.status == ExitStatus.USAGE
     assert "has none" in result.stderr
 
@@ -313,10 +307,10 @@ def test_stat_measures_batches_and_ranges(invoke: Invoke, partition: Path) -> No
     assert row.items() >= wanted.items()
 
 
-def test_index_lists_the_first_offset_of_each_batch(invoke: Invoke, kafka_data: Path) -> None:
-    topics = json.loads((kafka_data / "manifest.json").read_text())["topics"]
+def test_index_lists_the_first_offset_of_each_batch(invoke: Invoke, kafka_logs: Path) -> None:
+    topics = json.loads((kafka_logs / "manifest.json").read_text())["topics"]
     for segment in _with_batches(topics):
-        path = kafka_data / segment["file"]
+        path = kafka_logs / segment["file"]
         rows = _jsonl(invoke("log", "index", str(path), "--output", "jsonl").text)
         assert [(row["pos"], row["offset"], row["bytes"]) for row in rows] == [
             (one["position"], one["base_offset"], one["size"]) for one in segment["batch_list"]

@@ -44,9 +44,9 @@ def values_in(broker: Broker, topic: str = "t") -> list[bytes]:
     return [payload for _, _, payload in decode(data, 0).messages]
 
 
-def expected(shared_data: Path, topic: str) -> dict[int, bytes | None]:
+def expected(kafka_logs: Path, topic: str) -> dict[int, bytes | None]:
     """Return the values of a topic by offset."""
-    path = shared_data / "kafka-magic2" / "expected" / f"{topic}.jsonl"
+    path = kafka_logs / "expected" / f"{topic}.jsonl"
     rows: list[dict[str, Any]] = [json.loads(line) for line in path.read_bytes().splitlines()]
     return {
         row["offset"]: None if row["value"] is None else base64.b64decode(row["value"])
@@ -163,10 +163,10 @@ def test_repair_counts_the_messages_of_a_batch_whose_time_is_wrong(
 
 
 def test_replay_sends_what_a_consumer_of_committed_records_gets(
-    invoke: Invoke, running_broker: Broker, copy_partition: CopyPartition, shared_data: Path
+    invoke: Invoke, running_broker: Broker, copy_partition: CopyPartition, kafka_logs: Path
 ) -> None:
     directory = str(copy_partition("v2-txn"))
-    records = expected(shared_data, "v2-txn")
+    records = expected(kafka_logs, "v2-txn")
 
     dry = invoke("log", "replay", directory, "-t", "t", "-b", at(running_broker), "--dry-run")
     assert "40 messages" in dry.stderr
@@ -219,7 +219,7 @@ def test_replay_of_a_part_starts_and_ends_at_offsets_of_records(
     invoke: Invoke,
     running_broker: Broker,
     copy_partition: CopyPartition,
-    shared_data: Path,
+    kafka_logs: Path,
     topic: str,
 ) -> None:
     path = copy_partition(topic) / FIRST
@@ -230,7 +230,7 @@ def test_replay_of_a_part_starts_and_ends_at_offsets_of_records(
     assert done.status == 0, done.stderr
     assert values_in(running_broker) == [
         value
-        for offset, value in expected(shared_data, topic).items()
+        for offset, value in expected(kafka_logs, topic).items()
         if 33 <= offset < 65 and value is not None
     ]
     (row,) = json.loads(done.text)["data"]

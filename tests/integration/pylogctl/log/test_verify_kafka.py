@@ -12,12 +12,9 @@ from tests.support.command_line import Invoke
 
 
 @pytest.fixture
-def data(shared_data: Path, tmp_path: Path) -> Path:
+def data(kafka_logs: Path, tmp_path: Path) -> Path:
     """A data directory as a stopped broker left it."""
-    source = shared_data / "kafka-magic2"
-    if not source.is_dir():
-        pytest.skip("the directories that Kafka brokers wrote are not in ../shared/data")
-    for directory in source.glob("v*-0"):
+    for directory in kafka_logs.glob("v*-0"):
         copy = tmp_path / directory.name
         copy.mkdir()
         for file in directory.iterdir():

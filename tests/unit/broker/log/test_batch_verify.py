@@ -317,13 +317,10 @@ def test_verify_when_records_are_a_bomb_then_memory_is_bounded(directory: Path) 
 
 @pytest.mark.parametrize("name", ["v0-none-0", "v1-gzip-0", "v2-txn-0", "v2-compacted-0"])
 def test_flips_in_a_log_of_kafka_when_verified_then_are_found(
-    shared_data: Path, tmp_path: Path, name: str
+    kafka_logs: Path, tmp_path: Path, name: str
 ) -> None:
-    source = shared_data / "kafka-magic2" / name
-    if not source.is_dir():
-        pytest.skip("the directories that Kafka brokers wrote are not in ../shared/data")
     choose = random.Random(name)
-    for file in source.iterdir():
+    for file in (kafka_logs / name).iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     for path in sorted(tmp_path.glob("*.log")):
         good = path.read_bytes()

@@ -40,11 +40,10 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / NAME
 
 
-def kafka_segments(shared_data: Path) -> Iterator[tuple[dict[str, Any], Path]]:
-    folder = shared_data / "kafka-magic2"
-    for topic in json.loads((folder / "manifest.json").read_text())["topics"].values():
+def kafka_segments(kafka_logs: Path) -> Iterator[tuple[dict[str, Any], Path]]:
+    for topic in json.loads((kafka_logs / "manifest.json").read_text())["topics"].values():
         for segment in topic["segments"]:
-            yield segment, folder / segment["file"]
+            yield segment, kafka_logs / segment["file"]
 
 
 def _base64(data: bytes | None) -> str | None:
@@ -63,9 +62,9 @@ def line_of(record: Record) -> bytes:
 
 
 def test_records_when_a_real_broker_wrote_them_then_have_the_digest_of_the_manifest(
-    shared_data: Path,
+    kafka_logs: Path,
 ) -> None:
-    for segment, path in kafka_segments(shared_data):
+    for segment, path in kafka_segments(kafka_logs):
         digest = hashlib.sha256()
         for one in iter_batches(path):
             assert not one.fault
@@ -75,9 +74,9 @@ def test_records_when_a_real_broker_wrote_them_then_have_the_digest_of_the_manif
 
 
 def test_offsets_when_a_real_broker_wrote_them_then_lead_to_their_batches(
-    shared_data: Path,
+    kafka_logs: Path,
 ) -> None:
-    for _, path in kafka_segments(shared_data):
+    for _, path in kafka_segments(kafka_logs):
         found = list(iter_batches(path))
         for one in found:
             for record in records_of(one):

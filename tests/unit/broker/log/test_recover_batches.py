@@ -25,8 +25,8 @@ MARKER = ".kafka_cleanshutdown"
 
 
 @pytest.fixture
-def described(shared_data: Path) -> dict[str, Any]:
-    manifest = json.loads((shared_data / "kafka-magic2" / "manifest.json").read_bytes())
+def described(kafka_logs: Path) -> dict[str, Any]:
+    manifest = json.loads((kafka_logs / "manifest.json").read_bytes())
     topics: dict[str, Any] = manifest["topics"]
     return topics
 

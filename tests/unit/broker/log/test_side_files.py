@@ -12,10 +12,10 @@ from uuid import UUID
 
 import pytest
 
+from broker.cluster_state import EpochStart
 from broker.errors import LogCorruptError
 from broker.log import side_files
 from broker.log.side_files import (
-    EpochStart,
     SideFileError,
     indexes_of,
     read_aborted,
@@ -32,14 +32,6 @@ TOPIC_ID = UUID("11223344-5566-7788-99aa-bbccddeeff00")
 INTERVALS = {"v2-rolled": 512} | dict.fromkeys(
     ("v2-append-time", "v2-clients", "v2-compacted", "v2-txn"), 4096
 )
-
-
-@pytest.fixture
-def kafka_logs(shared_data: Path) -> Path:
-    folder = shared_data / "kafka-magic2"
-    if not folder.is_dir():
-        pytest.skip("the directories that Kafka brokers wrote are not in ../shared/data")
-    return folder
 
 
 @pytest.fixture

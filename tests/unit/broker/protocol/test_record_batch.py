@@ -405,14 +405,6 @@ def test_header_name_when_not_utf8_then_is_read_as_java_does(engine: Engine) -> 
     assert engine.decode_record_columns(data).header_keys == b"a\xff"
 
 
-@pytest.fixture(scope="module")
-def kafka_logs(shared_data: Path) -> Path:
-    folder = shared_data / "kafka-magic2"
-    if not folder.is_dir():
-        pytest.skip("the directories that Kafka brokers wrote are not in ../shared/data")
-    return folder
-
-
 def segments_of(folder: Path) -> list[tuple[bytes, dict[str, Any]]]:
     """Return the bytes of each segment with what its manifest says."""
     topics = json.loads((folder / "manifest.json").read_text())["topics"]

@@ -45,14 +45,6 @@ def two_segments(data: Path) -> Path:
     return data
 
 
-@pytest.fixture(scope="module")
-def kafka_logs(shared_data: Path) -> Path:
-    folder = shared_data / "kafka-magic2"
-    if not folder.is_dir():
-        pytest.skip("the directories that Kafka brokers wrote are not in ../shared/data")
-    return folder
-
-
 @pytest.mark.parametrize("task_bytes", ["1g", "1000"])
 def test_directories_of_kafka_when_read_then_give_the_records_that_it_wrote(
     kafka_logs: Path, task_bytes: str
