@@ -32,6 +32,12 @@ def without_waits(stderr: bytes) -> str:
     return _NOTES_OF_A_SLOW_MACHINE.sub("", stderr.decode())
 
 
+def first_note(process: subprocess.Popen[bytes]) -> str:
+    """Return the first line of a process's standard error that is no note about a wait."""
+    assert process.stderr is not None
+    return next(filter(None, map(without_waits, iter(process.stderr.readline, b""))), "")
+
+
 class Result(NamedTuple):
     """How a command ended and what it wrote."""
 

@@ -26,7 +26,7 @@ from tests.integration.replication.replicated_cluster import (
 )
 from tests.integration.replication.test_consumers_follow import await_orders
 from tests.integration.replication.test_metrics import metrics
-from tests.support.command_line import Invoke, Spawn
+from tests.support.command_line import Invoke, Spawn, first_note
 from tests.support.command_line import spawn as spawn
 from tests.support.waiting import wait_until
 
@@ -208,10 +208,8 @@ def test_pipes_when_they_start_while_a_partition_has_no_leader_then_wait_for_it(
         # others may have the same replicas, or their next leader a moment later
         for process, awaited in ((by_key, partitions), (chosen, [leaderless])):
             assert process.stdin is not None
-            assert process.stderr is not None
             process.stdin.close()
-            lines = iter(process.stderr.readline, b"")  # a slow machine makes it wait for `kept`
-            line = next(one for one in lines if not one.startswith(b"waiting for ")).decode()
+            line = first_note(process)
             assert any(f"for the leader of {one}" in line for one in awaited), line
         for broker_id in state.replicas:
             cluster.start(broker_id)
@@ -239,8 +237,7 @@ def test_pipe_when_the_leader_hangs_then_says_so_and_ends_at_a_signal(
         for broker_id in cluster.brokers:  # so that no other takes over
             cluster.freeze(broker_id)
         feed(process, b"1\n")
-        assert process.stderr is not None
-        said = process.stderr.readline().decode()
+        said = first_note(process)
         process.send_signal(signal.SIGTERM)
         _, stderr = process.communicate(timeout=60)
     assert "has not answered for 3s; waiting up to 2m00s for the leader of t" in said

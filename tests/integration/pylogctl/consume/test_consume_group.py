@@ -14,7 +14,7 @@ from broker import Broker, Codec, Registry
 from broker.zk import paths
 from broker.zk.session import Session
 from tests.integration.pylogctl.consume.test_consume import fill
-from tests.support.command_line import Invoke, Result, Spawn
+from tests.support.command_line import Invoke, Result, Spawn, first_note
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
@@ -371,8 +371,7 @@ def test_consume_when_in_a_group_with_a_port_for_metrics_then_serves_what_it_has
     options = ("-Z", zookeeper, "--group", group, "--from-beginning", "--metrics-port", "0")
     with spawn("consume", "t", *options) as process:
         assert process.stdout is not None
-        assert process.stderr is not None
-        address = process.stderr.readline().decode().removeprefix("metrics at ").strip()
+        address = first_note(process).removeprefix("metrics at ").strip()
         assert [process.stdout.readline() for _ in range(3)] == [b"1\n", b"2\n", b"3\n"]
         with urllib.request.urlopen(address, timeout=60) as answer:
             text = answer.read().decode()

@@ -17,7 +17,7 @@ from tests.integration.pylogctl.group.group_fixtures import END, TOPIC, Join, aw
 from tests.integration.pylogctl.group.group_fixtures import broker as broker
 from tests.integration.pylogctl.group.group_fixtures import join as join
 from tests.integration.pylogctl.topic.test_topic import fill
-from tests.support.command_line import Invoke, Spawn
+from tests.support.command_line import Invoke, Spawn, first_note
 from tests.support.waiting import wait_until
 from tests.support.zookeeper_proxy import ZooKeeperProxy
 
@@ -31,8 +31,7 @@ class Served:
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
-        assert process.stderr is not None
-        noted = re.search(r"metrics at (\S+)", process.stderr.readline().decode())
+        noted = re.search(r"metrics at (\S+)", first_note(process))
         assert noted is not None
         self._address = noted[1]
 

@@ -18,7 +18,7 @@ from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
 from broker.protocol.message_set import build_set
 from pylogctl.cli.environment import ExitStatus
 from tests.integration.pylogctl.proxies import BrokerOf07, at, record
-from tests.support.command_line import Invoke, Result, Spawn
+from tests.support.command_line import Invoke, Result, Spawn, first_note
 
 Stored = Callable[[], list[bytes]]
 
@@ -228,8 +228,7 @@ def test_produce_when_the_topic_cannot_be_is_a_usage_error(
 
 
 def _interrupt_after_a_row(process: subprocess.Popen[bytes], signum: int) -> tuple[int, bytes]:
-    assert process.stderr is not None
-    assert b"messages" in process.stderr.readline()
+    assert "messages" in first_note(process)
     process.send_signal(signum)
     stdout, _ = process.communicate(timeout=60)
     return process.returncode, stdout

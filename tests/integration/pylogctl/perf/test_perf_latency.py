@@ -12,7 +12,7 @@ from broker import Broker
 from pylogctl.cli.environment import ExitStatus
 from pylogctl.perf.open_loop import STAMP
 from tests.integration.pylogctl.proxies import BrokerOf07, at, record
-from tests.support.command_line import Invoke, Spawn
+from tests.support.command_line import Invoke, Spawn, first_note
 
 StartBroker = Callable[..., Broker]
 
@@ -89,8 +89,7 @@ def test_e2e_when_interrupted_reports_the_part_done(running_broker: Broker, spaw
         "perf", "e2e", "t", "-b", at(running_broker), "--duration", "1h", "--rate", "1000/s",
         "--warmup", "0", "--interval", "100ms", "--output", "json",
     )  # fmt: skip
-    assert process.stderr is not None
-    while b": 0 messages" in process.stderr.readline():
+    while ": 0 messages" in first_note(process):
         pass
     process.send_signal(signal.SIGINT)
     stdout, _ = process.communicate(timeout=60)

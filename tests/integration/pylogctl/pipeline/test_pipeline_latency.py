@@ -15,7 +15,7 @@ import pylogctl
 from broker import Broker
 from broker.protocol.envelope import Envelope
 from pylogctl.cli.environment import ExitStatus
-from tests.support.command_line import Invoke, Spawn
+from tests.support.command_line import Invoke, Spawn, first_note
 
 pytest.importorskip("pyarrow")
 
@@ -25,8 +25,7 @@ FOR = ("--for", f"{LIMIT_S}s", "--output", "json")
 
 def started(process: subprocess.Popen[bytes]) -> str:
     """Return where its metrics are, once it reads the ends of the topics."""
-    assert process.stderr is not None
-    line = process.stderr.readline().decode()
+    line = first_note(process)
     assert "metrics at" in line, line
     return line.rpartition(" ")[2].strip()
 

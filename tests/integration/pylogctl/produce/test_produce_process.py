@@ -19,7 +19,7 @@ import pytest
 from broker import Broker, SimpleConsumer
 from broker.errors import BrokerError
 from pylogctl.cli.environment import ExitStatus
-from tests.support.command_line import REPOSITORY, Invoke, Spawn, process_environment
+from tests.support.command_line import REPOSITORY, Invoke, Spawn, first_note, process_environment
 from tests.support.waiting import wait_until
 
 MAX = 1 << 26
@@ -183,8 +183,7 @@ def test_produce_when_a_pipe_has_no_writer_yet_can_be_interrupted(
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     process = start(str(tmp_path / "pipe"), "-v", stdin=subprocess.DEVNULL)
-    assert process.stderr is not None
-    assert b"t[0-0]" in process.stderr.readline()
+    assert "t[0-0]" in first_note(process)
     process.send_signal(signal.SIGTERM)
     assert finish(process)[0] == 143
 
@@ -292,8 +291,7 @@ def test_produce_when_asked_how_far_it_is_says_so(
     feed(process, b"a\n")
     wait_until(lambda: stored(running_broker), "the line arriving")
     process.send_signal(signal.SIGUSR1)
-    assert process.stderr is not None
-    assert process.stderr.readline().startswith(b"produce: 2 B")
+    assert first_note(process).startswith("produce: 2 B")
     assert finish(process)[0] == 0
 
 

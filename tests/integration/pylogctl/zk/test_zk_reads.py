@@ -13,7 +13,7 @@ import pytest
 from broker.zk.health import server_health
 from broker.zk.session import Session
 from pylogctl.cli.environment import ExitStatus
-from tests.support.command_line import Invoke, Spawn, without_waits
+from tests.support.command_line import Invoke, Spawn, first_note, without_waits
 
 pytestmark = pytest.mark.zookeeper
 
@@ -150,8 +150,7 @@ def test_watch_writes_a_line_for_each_change_until_it_is_interrupted(
     session.create("/w/old", b"1")
     with spawn("zk", "watch", "-R", "/w", "--output", "jsonl", "-Z", zookeeper) as process:
         assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stderr.readline() == b"watching 2 nodes\n"
+        assert first_note(process) == "watching 2 nodes\n"
 
         def event() -> tuple[str, str, str | None]:
             assert process.stdout is not None
@@ -180,8 +179,7 @@ def test_watch_without_r_tells_of_children_only(
     session.create("/w/child", b"1")
     with spawn("zk", "watch", "/w", "-Z", zookeeper) as process:
         assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stderr.readline() == b"watching 2 nodes\n"
+        assert first_note(process) == "watching 2 nodes\n"
         session.create("/w/child/grandchild", b"unseen")
         session.delete("/w/child/grandchild")
         session.create("/w/other", b"2")
