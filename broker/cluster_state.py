@@ -1,8 +1,8 @@
 """What brokers and the controller know of replicated partitions and of each other.
 
-A partition with replicas is named like any other, by its home broker and index; its leader
-changes. These values are exchanged between ZooKeeper, the controller, and the brokers; there is no
-I/O here, nor the format of messages.
+A partition with replicas is named like any other, by its home broker and index, or by its number in
+the format kafka; its leader changes. These values are exchanged between ZooKeeper, the controller,
+and the brokers; there is no I/O here, nor the format of messages.
 """
 
 from __future__ import annotations
@@ -115,12 +115,19 @@ class TopicAssignment(NamedTuple):
     """The brokers that have the replicas of a topic, as in the topic's node in ZooKeeper."""
 
     topic: str
-    creation_id: str  # differs from that of former topics of the same name
+    # differs from that of former topics of the same name; in the format kafka, the topic id: 16
+    # bytes as hexadecimal digits
+    creation_id: str
     replicas: Mapping[TopicPartition, tuple[int, ...]]  # broker ids, the preferred leader first
     version: int = 0  # of the node; 0 once it is created
-    # By home broker, creations that are older than the node: the partitions had no replicas before,
-    # or ZooKeeper has lost its data. Never changed.
+    # By home broker, -1 in the format kafka, creations that are older than the node: the partitions
+    # had no replicas before, or ZooKeeper has lost its data. Never changed.
     kept: Mapping[int, KeptCreation] = {}
+
+    @property
+    def format(self) -> str:
+        """Return the format of the topic, for life; the names of its partitions tell it."""
+        return next(iter(self.replicas)).format
 
     def described(
         self,

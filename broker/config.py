@@ -28,8 +28,11 @@ from broker.properties import (
     unit,
 )
 from broker.times import parse_times_of_day
+from broker.topic import FORMAT_07, FORMATS
 
-CLEANUP_POLICIES = ("delete", "archive")
+COMPACTION_POLICIES = ("compact", "compact,delete", "delete,compact")
+"""Those by which only the last record of each key stays, in topics of the format kafka."""
+CLEANUP_POLICIES = ("delete", "archive", *COMPACTION_POLICIES)
 """What can happen to segments past retention."""
 VALIDATIONS = ("none", "id", "full")
 """How far payloads of topics with a schema subject are validated."""
@@ -48,10 +51,7 @@ def _of_08(prefix: str, names: Iterable[str], reason: str) -> dict[str, str]:
     return {f"{prefix}.{name}": reason for name in names}
 
 
-_CLEANER = (
-    *("enable", "threads", "io.max.bytes.per.second", "dedupe.buffer.size", "io.buffer.size"),
-    *("io.buffer.load.factor", "backoff.ms", "min.cleanable.ratio", "delete.retention.ms"),
-)
+_CLEANER = ("enable", "threads", "io.buffer.size", "io.buffer.load.factor")
 _REPORTERS = (
     *("metrics.polling.interval.secs", "metrics.reporters"),
     *("csv.metrics.reporter.enabled", "csv.metrics.dir"),
@@ -72,8 +72,10 @@ class BrokerConfig(ListenerConfig, ZooKeeperConfig):
         "num.io.threads": "num.threads says how many threads serve requests",
         "queued.max.requests": "requests are not queued; queued.max.bytes limits their memory",
         "zk.synctime.ms": "watches keep what is read from ZooKeeper up to date",
-        **_of_08("log.cleaner", _CLEANER, "logs are not compacted"),
-        **_of_08("log.index", ("size.max.bytes", "interval.bytes"), "logs have no index files"),
+        **_of_08("log.cleaner", _CLEANER, "one thread compacts the topics that ask for it"),
+        **_of_08(
+            "log.index", ("size.max.bytes", "interval.bytes"), "rows of an index are 4 KiB apart"
+        ),
         **_of_08("log", ("delete.delay.ms", "segment.delete.delay.ms"), "readers keep files open"),
         **_of_08("kafka", _REPORTERS, "metrics.port serves metrics"),
         **_of_08("fetch", _PURGATORY, "requests that wait are dropped as they are answered"),
@@ -102,7 +104,15 @@ class BrokerConfig(ListenerConfig, ZooKeeperConfig):
         "replicas of a topic that its first message makes; 1: its partitions stay at home",
         1,
     )
-    max_message_bytes: int = live(1_000_000, "max.message.size", "largest outer payload, bytes", 0)
+    log_format: str = setting(
+        FORMAT_07,
+        "log.format",
+        "format of a topic that 0.7's produce or a publish makes: 0.7, or kafka",
+        choices=FORMATS,
+    )
+    max_message_bytes: int = live(
+        1_000_000, "max.message.size", "largest outer payload or record batch, bytes", 0
+    )
     max_request_bytes: int = setting(
         104_857_600, "max.socket.request.bytes", "largest frame, bytes", 1
     )
@@ -150,7 +160,8 @@ class BrokerConfig(ListenerConfig, ZooKeeperConfig):
     retention_policy: str = setting(
         "delete",
         "log.cleanup.policy",
-        "what happens to segments past retention: delete, archive, or what a plug-in says",
+        "what happens to segments past retention: delete, archive, or what a plug-in says; "
+        "compact, in the format kafka: of each key the last record stays",
     )
     topic_retention_policy: Mapping[str, str] = setting(
         dict, "topic.log.cleanup.policy", "the same by topic"
@@ -190,6 +201,32 @@ class BrokerConfig(ListenerConfig, ZooKeeperConfig):
         "",
         "log.cleanup.times",
         "times of day for it instead, of the machine's time zone: HH:MM,..; empty: none",
+    )
+    cleaner_bytes_per_s: int = live(
+        32 << 20,
+        "log.cleaner.io.max.bytes.per.second",
+        "what compaction reads and writes in a second; 0: no limit",
+        0,
+        maximum=INT64_MAX,
+    )
+    cleaner_map_bytes: int = live(
+        128 << 20, "log.cleaner.dedupe.buffer.size", "memory for the keys of one compaction", 1
+    )
+    cleaner_backoff_ms: int = live(
+        15_000, "log.cleaner.backoff.ms", "how often logs to compact are looked for", 1
+    )
+    min_cleanable_ratio: float = live(
+        0.5, "log.cleaner.min.cleanable.ratio", "compact a log of which so much is new"
+    )
+    min_compaction_lag_ms: int = live(
+        0, "log.cleaner.min.compaction.lag.ms", "leave records of this age", 0, maximum=INT64_MAX
+    )
+    delete_retention_ms: int = live(
+        24 * HOUR_MS,
+        "log.cleaner.delete.retention.ms",
+        "keep records that delete a key so long",
+        0,
+        maximum=INT64_MAX,
     )
     flush_interval_messages: int = live(10_000, "log.flush.interval", "flush after n messages", 1)
     topic_flush_interval_messages: Mapping[str, int] = live(

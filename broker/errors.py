@@ -492,6 +492,24 @@ class InvalidRequestError(ServerError):
     code = 42
 
 
+class WrongFormatError(ServerError):
+    """Messages, or a request, are not of the format that the topic has."""
+
+    code = 43  # Kafka's UNSUPPORTED_FOR_MESSAGE_FORMAT
+
+
+class OutOfOrderSequenceError(ServerError):
+    """A batch of an idempotent producer does not follow the last one of it that a log has."""
+
+    code = 45
+
+
+class InvalidProducerEpochError(ServerError):
+    """A batch is of a producer that another one with the same id has replaced."""
+
+    code = 47
+
+
 class StorageError(ServerError):
     """The broker's disk refused a write: full, read-only or failing.
 

@@ -1,4 +1,4 @@
-"""Which partitions a text means: `0`, `2-0`, `*-0`, `0,1`, `0..3`, `orders[2-0]`.
+"""Which partitions a text means: `0`, `2-0`, `*-0`, `0,1`, `0..3`, `orders[2-0]`, `orders[0]`.
 
 It is for options of commands too, and so loads little.
 """
@@ -6,17 +6,17 @@ It is for options of commands too, and so loads little.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from broker.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from broker.topic import TopicPartition
+from broker.topic import TopicPartition
 
 # compiled where it is used: commands import this at each start
 _ITEM = r"\s*(?:(\*|\d+)-)?(\d+)(?:\.\.(\d+))?\s*"
-_NAMED = r"(.+)\[(\d+)-(\d+)\]"  # `str` of a partition
-_HINT = "valid: 0 (of every broker), 2-0 (broker-partition), *-0, 0,1, 0..3, TOPIC[2-0]"
+_NAMED = r"(.+)\[((?:[0-9]+-)?[0-9]+)\]"  # `str` of a partition
+_HINT = (
+    "valid: 0 (of every broker, and Kafka's), 2-0 (broker-partition), *-0, 0,1, 0..3, TOPIC[2-0]"
+)
 
 
 class PartitionPattern(NamedTuple):
@@ -55,7 +55,8 @@ def parse_partition_list(text: str) -> PartitionList:
 def parse_partition(text: str) -> PartitionPattern:
     """Return the pattern of one item."""
     if named := re.fullmatch(_NAMED, text):
-        return PartitionPattern(int(named[2]), int(named[3]), int(named[3]), named[1])
+        one = TopicPartition.named(named[1], named[2])
+        return PartitionPattern(one.home, one.index, one.index, one.topic)
     match = re.fullmatch(_ITEM, text)
     if match is None:
         raise ArgumentError(f"not a partition: '{text}'", hints=[_HINT])

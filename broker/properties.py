@@ -113,6 +113,7 @@ class PropertyKind(Enum):
     """The type of a property's value."""
 
     INTEGER = "integer"
+    RATIO = "number from 0 to 1"
     BOOLEAN = "boolean"
     TEXT = "text"
     OPTIONAL_PATH = "path or nothing"
@@ -142,6 +143,7 @@ class Property(NamedTuple):
 
 _KINDS = {
     "int": PropertyKind.INTEGER,
+    "float": PropertyKind.RATIO,
     "bool": PropertyKind.BOOLEAN,
     "str": PropertyKind.TEXT,
     "Path | None": PropertyKind.OPTIONAL_PATH,
@@ -310,6 +312,8 @@ def parse_property(prop: Property, text: str) -> object:
     text = text.strip()
     if prop.kind is PropertyKind.INTEGER:
         return _parse_integer(prop, text)
+    if prop.kind is PropertyKind.RATIO:
+        return _parse_ratio(prop, text)
     if prop.kind is PropertyKind.BOOLEAN:
         if text not in ("true", "false"):
             raise ConfigError(f"{prop.name} is '{text}'; it must be true or false")
@@ -352,6 +356,16 @@ def _parse_integer(prop: Property, text: str) -> int:
     if number > prop.maximum:
         raise ConfigError(f"{prop.name} is {number}; it must be at most {prop.maximum}")
     return number * prop.scale if number > 0 else number
+
+
+def _parse_ratio(prop: Property, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise ConfigError(f"{prop.name} is '{text}'; it must be a number from 0 to 1")
+    return number
 
 
 def _parse_topic_map(prop: Property, text: str) -> dict[str, int]:

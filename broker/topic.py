@@ -19,11 +19,17 @@ MAX_CLUSTER_PARTITIONS = 200_000
 
 codecs.lookup("utf-16-le")  # loads a module, for which a busy process may have no descriptor later
 _FORBIDDEN = re.compile("[/\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]")
+_KAFKA_NAME = re.compile("[a-zA-Z0-9._-]{1,249}")
+_PARTITION_NAME = re.compile("(?:([0-9]+)-)?([0-9]+)")
 # ZooKeeper judges UTF-16 units, so that all above U+FFFF are surrogates to it
 _NOT_IN_NODES = re.compile("[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\U0010ffff]")
 
 
 NO_HOME = -1
+FORMAT_07 = "0.7"
+FORMAT_KAFKA = "kafka"
+FORMATS = (FORMAT_07, FORMAT_KAFKA)
+"""Of a topic, for life: message sets with offsets in bytes, or record batches with ordinals."""
 
 
 class TopicPartition(NamedTuple):
@@ -38,10 +44,29 @@ class TopicPartition(NamedTuple):
     home: int
     index: int  # type: ignore[assignment]  # hides the method of tuples
 
+    @classmethod
+    def named(cls, topic: str, name: str) -> TopicPartition:
+        """Return the partition of a topic by its name; `ValueError` if none has such a name."""
+        found = _PARTITION_NAME.fullmatch(name)
+        if found is None:
+            raise ValueError(f"not a partition name: {name!r}")
+        home, index = found.groups()
+        return cls(topic, NO_HOME if home is None else int(home), int(index))
+
+    @property
+    def format(self) -> str:
+        """Return the format of its topic, which its home tells."""
+        return FORMAT_KAFKA if self.home == NO_HOME else FORMAT_07
+
     @property
     def name(self) -> str:
         """Return the partition's name within its topic, such as `2-0`; without a home, `0`."""
         return str(self.index) if self.home == NO_HOME else f"{self.home}-{self.index}"
+
+    @property
+    def has_records(self) -> bool:
+        """Return whether its topic is of format `kafka`: offsets count records, not bytes."""
+        return self.home == NO_HOME
 
     def __str__(self) -> str:
         return f"{self.topic}[{self.name}]"
@@ -72,11 +97,21 @@ def validate_topic_name(name: str, max_length: int = MAX_TOPIC_NAME_LENGTH) -> N
         raise InvalidTopicError(f"invalid topic name {name!r}: '{shown}' is not allowed")
 
 
-def validate_new_topic_name(name: str, max_length: int = MAX_TOPIC_NAME_LENGTH) -> None:
-    """Raise `InvalidTopicError` also if ZooKeeper, unlike 0.7's brokers, would refuse the name."""
+def validate_new_topic_name(
+    name: str, max_length: int = MAX_TOPIC_NAME_LENGTH, format: str = FORMAT_07
+) -> None:
+    """Raise `InvalidTopicError` also if ZooKeeper, or Kafka for its format, would refuse the name.
+
+    Source of the second: Kafka's `Topic.validate`.
+    """
     validate_topic_name(name, max_length)
     if found := unregistrable_in(name):
         raise InvalidTopicError(f"invalid topic name {name!r}: ZooKeeper takes no {found}")
+    if format == FORMAT_KAFKA and not _KAFKA_NAME.fullmatch(name):
+        raise InvalidTopicError(
+            f"invalid topic name '{name}': in the format kafka it has at most 249 characters, all "
+            "of them ASCII letters, digits, '.', '_' or '-'"
+        )
 
 
 def unregistrable_in(name: str) -> str:
@@ -85,9 +120,12 @@ def unregistrable_in(name: str) -> str:
     return f"U+{ord(found[0]):04X}" if found else ""
 
 
-def log_directory_name(topic: str, index: int) -> str:
-    """Return the name of a log's directory; `InvalidTopicError` if too long for the file system."""
-    name = f"{topic}_{index}"
+def log_directory_name(topic: str, index: int, format: str = FORMAT_07) -> str:
+    """Return the name of a log's directory; `InvalidTopicError` if too long for the file system.
+
+    The last separator tells the format, so that no two partitions have the same name.
+    """
+    name = f"{topic}{'-' if format == FORMAT_KAFKA else '_'}{index}"
     if len(os.fsencode(name)) > _DIRECTORY_NAME_MAX_BYTES:
         raise InvalidTopicError(
             f"invalid topic name '{topic[:40]}...': its directory name would exceed "

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from broker.config import CLEANUP_POLICIES, VALIDATIONS, BrokerConfig
+from broker.config import CLEANUP_POLICIES, COMPACTION_POLICIES, VALIDATIONS, BrokerConfig
 from broker.errors import ConfigError
 from broker.properties import (
+    HOUR_MS,
     INT32_MAX,
     INT64_MAX,
     Property,
@@ -24,6 +25,7 @@ from broker.properties import (
     parse_property,
     unknown_name,
 )
+from broker.topic import FORMAT_07, FORMAT_KAFKA
 
 _INT, _BOOL, _TEXT = PropertyKind.INTEGER, PropertyKind.BOOLEAN, PropertyKind.TEXT
 
@@ -46,6 +48,14 @@ class TopicConfig:
     schema_subject: str = ""
     schema_validation: str = "none"
     has_envelopes: bool = False
+    min_cleanable_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    delete_retention_ms: int = 24 * HOUR_MS
+
+    @property
+    def is_compacted(self) -> bool:
+        """Return whether only the last record of each key stays."""
+        return self.cleanup_policy in COMPACTION_POLICIES
 
 
 class TopicSetting(NamedTuple):
@@ -66,6 +76,7 @@ class TopicSetting(NamedTuple):
 MIN_ISR = "min.insync.replicas"
 PARTITION_COUNT = "partition.count"
 _NEXT_APPEND = "with the next message"
+_NEXT_COMPACTION = "the next time that logs to compact are looked for"
 _NEXT_RETENTION = "the next time that segments past retention are looked for"
 
 
@@ -90,6 +101,19 @@ _UNCLEAN = Property(
 _POLICY = Property(
     *("cleanup.policy", "cleanup_policy", _TEXT, "what happens to segments past retention"),
     choices=CLEANUP_POLICIES,
+)
+_CLEANABLE = Property(
+    *("min.cleanable.dirty.ratio", "min_cleanable_ratio", PropertyKind.RATIO),
+    "compact a log of which so much is new",
+)
+_LAG = Property(
+    *("min.compaction.lag.ms", "min_compaction_lag_ms", _INT, "leave records of this age", 0),
+    maximum=INT64_MAX,
+)
+_DELETED = Property(
+    *("delete.retention.ms", "delete_retention_ms", _INT),
+    *("keep records that delete a key so long", 0),
+    maximum=INT64_MAX,
 )
 _SUBJECT = Property(
     "schema.subject", "schema_subject", _TEXT, "subject of its schemas; its contract"
@@ -126,6 +150,9 @@ TOPIC_SETTINGS = (
     TopicSetting(_IN_SYNC, "min_insync_replicas", "", "at once, by the controller"),
     TopicSetting(_UNCLEAN, "allows_unclean_election", "", "at the next election"),
     TopicSetting(_POLICY, "retention_policy", "topic_retention_policy", _NEXT_RETENTION),
+    TopicSetting(_CLEANABLE, "min_cleanable_ratio", "", _NEXT_COMPACTION),
+    TopicSetting(_LAG, "min_compaction_lag_ms", "", _NEXT_COMPACTION),
+    TopicSetting(_DELETED, "delete_retention_ms", "", _NEXT_COMPACTION),
     TopicSetting(_SUBJECT, "", "", _NEXT_APPEND),
     TopicSetting(_VALIDATION, "schema_validation", "", _NEXT_APPEND),
     TopicSetting(_ENVELOPE, "", "", "by producers that start later"),
@@ -166,6 +193,16 @@ def parse_overrides(texts: Mapping[str, str]) -> TopicOverrides:
         for one in TOPIC_SETTINGS
         if one.property.name in normal
     }
+
+
+def validate_for_format(topic: str, topic_format: str, texts: Mapping[str, str]) -> None:
+    """Raise `ConfigError` if a topic cannot have these normal overrides in its format."""
+    policy = texts.get(_POLICY.name)
+    if topic_format == FORMAT_07 and policy in COMPACTION_POLICIES:
+        raise ConfigError(
+            f"topic '{topic}' cannot have {_POLICY.name}={policy}: messages of Kafka 0.7 have no "
+            f"keys; only topics of format {FORMAT_KAFKA} are compacted"
+        )
 
 
 def setting_of(name: str) -> TopicSetting:

@@ -41,7 +41,7 @@ TEXTS_OF_FIELDS = {
     "advertised_listeners": ("", "PLAIN=h.example:9092"),
     "inter_broker_listener": ("", "PLAIN"),
     "optional_authentication": ("", "PLAIN"),
-    "retention_policy": ("delete", "archive", "module:name"),
+    "retention_policy": ("delete", "archive", "compact,delete", "module:name"),
 }
 
 
@@ -54,6 +54,8 @@ def texts(prop: Property) -> st.SearchStrategy[str]:
     match prop.kind:
         case PropertyKind.INTEGER:
             return numbers.map(str)
+        case PropertyKind.RATIO:
+            return st.floats(0, 1).map(str)
         case PropertyKind.BOOLEAN:
             return st.sampled_from(("true", "false"))
         case PropertyKind.TOPIC_MAP:
@@ -113,6 +115,7 @@ def test_default_when_looked_at_then_is_of_the_kind_of_its_property(
 ) -> None:
     types: dict[PropertyKind, type | tuple[type, ...]] = {
         PropertyKind.INTEGER: int,
+        PropertyKind.RATIO: float,
         PropertyKind.BOOLEAN: bool,
         PropertyKind.TEXT: str,
         PropertyKind.PATHS: tuple,
@@ -477,6 +480,7 @@ def test_path_when_optional_and_empty_then_is_none() -> None:
         (ProducerConfig, "metadata.broker.list", "a:1", "broker_list", "a:1"),
         (ConsumerConfig, "group.id", "g", "group", "g"),
         (ConsumerConfig, "socket.receive.buffer.bytes", "9", "socket_receive_bytes", 9),
+        (BrokerConfig, "log.cleaner.min.cleanable.ratio", "0.25", "min_cleanable_ratio", 0.25),
         (ConsumerConfig, "zookeeper.connect", "a:1", "zookeeper", "a:1"),
     ],
 )
@@ -606,10 +610,8 @@ zookeeper.connection.timeout.ms=1000000
 """What stands in the file of that name in Kafka 0.8.1."""
 OTHERS_OF_081 = (
     *("background.threads", "controller.message.queue.size", "replica.lag.max.messages"),
-    *("log.cleaner.threads", "log.cleaner.io.max.bytes.per.second", "log.delete.delay.ms"),
-    *("log.cleaner.dedupe.buffer.size", "log.cleaner.io.buffer.size", "log.cleaner.backoff.ms"),
-    *("log.cleaner.io.buffer.load.factor", "log.cleaner.min.cleanable.ratio"),
-    *("log.cleaner.delete.retention.ms", "log.index.size.max.bytes", "log.index.interval.bytes"),
+    *("log.cleaner.threads", "log.cleaner.io.buffer.size", "log.delete.delay.ms"),
+    *("log.cleaner.io.buffer.load.factor", "log.index.size.max.bytes", "log.index.interval.bytes"),
     *("log.segment.delete.delay.ms", "fetch.purgatory.purge.interval.requests"),
     *("producer.purgatory.purge.interval.requests", "offset.metadata.max.bytes"),
     *("kafka.metrics.polling.interval.secs", "kafka.metrics.reporters"),

@@ -6,15 +6,18 @@ import pytest
 
 from broker.cluster_state import PartitionState
 from broker.replica_records import ReplicaRecord
-from broker.topic import TopicPartition
+from broker.topic import NO_HOME, TopicPartition
 
 RECORD = ReplicaRecord(
     TopicPartition("t", 1, 0), "id", (1, 2), PartitionState(1, 5, (1, 2), 3), 7, {"a": "b"}
 )
 
 
-def test_record_when_encoded_and_decoded_then_is_the_same() -> None:
-    assert ReplicaRecord.decode(RECORD.encode()) == RECORD
+@pytest.mark.parametrize("home", [1, NO_HOME])
+def test_record_when_encoded_and_decoded_then_is_the_same(home: int) -> None:
+    record = RECORD._replace(partition=RECORD.partition._replace(home=home))
+
+    assert ReplicaRecord.decode(record.encode()) == record
 
 
 @pytest.mark.parametrize(
@@ -27,7 +30,7 @@ def test_record_when_encoded_and_decoded_then_is_the_same() -> None:
         b"{}",
         b"[" * 100_000,
         RECORD.encode().replace(b'"1-0"', b"1"),
-        RECORD.encode().replace(b'"1-0"', b'"1"'),
+        RECORD.encode().replace(b'"1-0"', b'"1-"'),
         RECORD.encode().replace(b"[1,2]", b"1"),
         RECORD.encode().replace(b"[1,2]", b"[1e999]"),
         RECORD.encode().replace(b'{"a":"b"}', b"7"),

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import InvalidTopicError
-from broker.topic import MAX_TOPIC_NAME_LENGTH, TopicPartition, validate_topic_name
+from broker.topic import (
+    FORMAT_KAFKA,
+    MAX_TOPIC_NAME_LENGTH,
+    NO_HOME,
+    TopicPartition,
+    validate_new_topic_name,
+    validate_topic_name,
+)
 
 
 def is_forbidden(character: str) -> bool:
@@ -22,6 +29,28 @@ def is_forbidden(character: str) -> bool:
 
 def test_partition_when_named_then_home_comes_before_index() -> None:
     assert TopicPartition("syslog", 2, 0).name == "2-0"
+
+
+def test_partition_when_without_a_home_then_its_name_is_its_number() -> None:
+    assert TopicPartition("orders", NO_HOME, 11).name == "11"
+
+
+@pytest.mark.parametrize("home", [0, 12, NO_HOME])
+def test_partition_when_found_by_its_name_then_is_the_same(home: int) -> None:
+    partition = TopicPartition("orders", home, 3)
+
+    assert TopicPartition.named("orders", partition.name) == partition
+
+
+@pytest.mark.parametrize("name", ["", "1-", "-1", "a-b", "1-2-3", "²"])
+def test_partition_when_the_name_is_none_then_value_error_shows_it(name: str) -> None:
+    with pytest.raises(ValueError, match=f"not a partition name: '{name}'"):
+        TopicPartition.named("orders", name)
+
+
+@pytest.mark.parametrize("home", [0, NO_HOME])
+def test_partition_when_it_has_a_home_then_is_of_the_format_07(home: int) -> None:
+    assert TopicPartition("orders", home, 0).format == ("kafka" if home == NO_HOME else "0.7")
 
 
 def test_partition_when_shown_then_topic_is_followed_by_its_name() -> None:
@@ -122,3 +151,15 @@ def test_topic_name_when_too_long_then_error_shows_its_start_without_control_cha
         validate_topic_name(name, max_length=3)
 
     assert str(caught.value).startswith(f"invalid topic name {shown}: ")
+
+
+@pytest.mark.parametrize("name", ["orders", "a.b_c-D9", "_", "n" * 249])
+def test_new_topic_name_when_kafka_takes_it_then_is_taken(name: str) -> None:
+    validate_new_topic_name(name, format=FORMAT_KAFKA)
+
+
+@pytest.mark.parametrize("name", ["a b", "größe", "a:b", "n" * 250])
+def test_new_topic_name_when_kafka_refuses_it_then_only_the_format_07_takes_it(name: str) -> None:
+    validate_new_topic_name(name)
+    with pytest.raises(InvalidTopicError, match="in the format kafka it has at most 249"):
+        validate_new_topic_name(name, format=FORMAT_KAFKA)

@@ -14,6 +14,7 @@ from broker.topic_settings import (
     parse_overrides,
     setting_of,
     topic_config,
+    validate_for_format,
     value_text,
 )
 
@@ -104,7 +105,8 @@ def test_override_when_named_as_in_07_or_08_then_is_normalized_with_its_unit(
         (
             "cleanup.policy",
             "arhive",
-            "cleanup.policy is 'arhive'; it must be one of delete, archive",
+            "cleanup.policy is 'arhive'; it must be one of delete, archive, "
+            "compact, compact,delete, delete,compact",
         ),
         (
             "schema.validation",
@@ -134,3 +136,19 @@ def test_setting_when_looked_up_by_any_of_its_names_then_is_the_same() -> None:
     names = ("segment.bytes", "log.file.size", "topic.log.file.size", "log.segment.bytes")
 
     assert len({setting_of(name) for name in names}) == 1
+
+
+@pytest.mark.parametrize("text", ["1.1", "-0.5", "nan", "half", ""])
+def test_ratio_when_it_is_no_number_from_0_to_1_then_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="must be a number from 0 to 1"):
+        normalize({"min.cleanable.dirty.ratio": text})
+
+
+@pytest.mark.parametrize("policy", ["compact", "compact,delete", "delete,compact"])
+def test_compaction_when_a_topic_is_of_07_then_refused(policy: str) -> None:
+    texts = normalize({"cleanup.policy": policy})
+
+    validate_for_format("t", "kafka", texts)
+    with pytest.raises(ConfigError, match=f"'t' cannot have cleanup.policy={policy}: .*no keys"):
+        validate_for_format("t", "0.7", texts)
+    validate_for_format("t", "0.7", normalize({"cleanup.policy": "archive"}))
