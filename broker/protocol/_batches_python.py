@@ -29,6 +29,7 @@ from broker.protocol.record_batch import (
     RECORD_COLUMN_NAMES,
     BatchScan,
     DecodedRecords,
+    Opener,
     Record,
     RecordBatch,
     RecordColumns,
@@ -79,7 +80,7 @@ def scan_batches(buffer: Buffer) -> BatchScan:
     return BatchScan(batches, position, Fault.NONE)
 
 
-def verify_batches(buffer: Buffer, *, deep: bool = True) -> BatchScan:
+def verify_batches(buffer: Buffer, *, deep: bool = True, opener: Opener = open_batch) -> BatchScan:
     """Scan batches as `scan_batches`, and validate their records and max timestamps.
 
     Batches with a delete horizon, or the broker's time, may have another max timestamp. A wrapper
@@ -88,6 +89,7 @@ def verify_batches(buffer: Buffer, *, deep: bool = True) -> BatchScan:
     Args:
         buffer: any bytes.
         deep: also open compressed batches.
+        opener: opens them; what it raises ends the call.
     """
     view = memoryview(buffer)
     batches: list[RecordBatch] = []
@@ -95,7 +97,7 @@ def verify_batches(buffer: Buffer, *, deep: bool = True) -> BatchScan:
     while position < len(view):
         batch = _read_batch(view, position)
         if not isinstance(batch, Fault) and (deep or not batch.codec):
-            batch = _verify(view, batch)
+            batch = _verify(view, batch, opener)
         if isinstance(batch, Fault):
             return BatchScan(batches, position, batch)
         batches.append(batch)
@@ -103,9 +105,9 @@ def verify_batches(buffer: Buffer, *, deep: bool = True) -> BatchScan:
     return BatchScan(batches, position, Fault.NONE)
 
 
-def _verify(view: memoryview, batch: RecordBatch) -> RecordBatch | Fault:
+def _verify(view: memoryview, batch: RecordBatch, opener: Opener) -> RecordBatch | Fault:
     """Return a batch whose records are good, with their count; or its fault."""
-    found = _open(view, batch)
+    found = _open(view, batch, opener)
     if isinstance(found, Fault):
         return found
     count, largest = 0, _MIN_INT64
@@ -296,25 +298,29 @@ def _rows_of(view: memoryview, batch: RecordBatch) -> tuple[list[_Row] | Fault, 
     return rows, found[1] + record_batch.HEADER_COST * sum(len(row[4]) for row in rows)
 
 
-def _open(view: memoryview, batch: RecordBatch) -> tuple[Iterable[_Row], int] | Fault:
+def _open(
+    view: memoryview, batch: RecordBatch, opener: Opener = open_batch
+) -> tuple[Iterable[_Row], int] | Fault:
     """Return what parses the records of a good batch, and their bytes, unfolded; or its fault."""
     if batch.magic < record_batch.MAGIC:
-        rows, size = _old_rows_of(view, batch)
+        rows, size = _old_rows_of(view, batch, opener)
         return rows if isinstance(rows, Fault) else (rows, size)
     data = bytes(view[batch.position + HEADER_BYTES : batch.end])
     if batch.codec:
-        opened = open_batch(batch.attributes, batch.magic, data)
+        opened = opener(batch.attributes, batch.magic, data)
         if opened is None:
             return Fault.COMPRESSED
         data = opened
     return _parse(data, batch), len(data)
 
 
-def _old_rows_of(view: memoryview, batch: RecordBatch) -> tuple[list[_Row] | Fault, int]:
+def _old_rows_of(
+    view: memoryview, batch: RecordBatch, opener: Opener
+) -> tuple[list[_Row] | Fault, int]:
     key, value = _key_and_value(view, batch) or (None, None)
     if not batch.codec:
         return [_old_row(batch, key, value)], batch.size
-    opened = None if value is None else open_batch(batch.attributes, batch.magic, value)
+    opened = None if value is None else opener(batch.attributes, batch.magic, value)
     if not opened:
         return Fault.COMPRESSED, 0
     inner_view = memoryview(opened)

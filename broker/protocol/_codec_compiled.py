@@ -93,9 +93,11 @@ def decode_record_columns(
     return _codec.decode_record_columns(buffer, max_bytes, wanted, record_batch.open_batch)
 
 
-def verify_batches(buffer: Buffer, *, deep: bool = True) -> record_batch.BatchScan:
+def verify_batches(
+    buffer: Buffer, *, deep: bool = True, opener: record_batch.Opener = record_batch.open_batch
+) -> record_batch.BatchScan:
     """Scan batches, and validate their records."""
-    return _codec.verify_batches(buffer, record_batch.open_batch if deep else None)
+    return _codec.verify_batches(buffer, opener if deep else None)
 
 
 def count_delimiters(text: Buffer, delimiter: bytes) -> int:

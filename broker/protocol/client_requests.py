@@ -21,6 +21,7 @@ from broker.patterns import PayloadTest
 from broker.protocol import layouts, requests
 from broker.protocol.codec import publish_responses
 from broker.protocol.layouts import ControlRequest, ExtensionRequest, Int32, Int64, ValidPartition
+from broker.protocol.message import ProducerStamp
 from broker.protocol.primitives import INT8, INT16, INT32, Buffer, Reader, encode_short_string
 from broker.protocol.requests import decode_partition, encode_partition, read_item_count
 from broker.protocol.responses import HELLO, LISTED_OFFSETS, LOG_DIGEST, SEGMENT_STARTS
@@ -114,6 +115,9 @@ class SchemasRequest(ControlRequest):
     arguments: bytes
 
 
+_STAMP = struct.Struct(">qhi")
+_NO_STAMP = (-1, -1, -1)
+
 _WAIT_AND_BYTES = struct.Struct(">iii")
 
 
@@ -135,6 +139,8 @@ class PartitionSet(NamedTuple):
 
     partition: TopicPartition
     message_set: Buffer
+    stamp: ProducerStamp | None = None
+    """Of an idempotent producer, for a set of 0.7's messages; sent by `StampedPublishRequest`."""
 
 
 @dataclass(frozen=True)
@@ -159,9 +165,14 @@ class PublishRequest(ExtensionRequest):
         """Return the body in parts; the sets are not copied."""
         parts: list[Buffer] = [INT16.pack(self.acks), INT32.pack(self.timeout_ms)]
         parts.append(INT32.pack(len(self.sets)))
-        for partition, message_set in self.sets:
-            parts += encode_partition(partition), INT32.pack(len(message_set)), message_set
+        for one in self.sets:
+            parts += encode_partition(one.partition), *self._encode_stamp(one.stamp)
+            parts += INT32.pack(len(one.message_set)), one.message_set
         return parts
+
+    @staticmethod
+    def _encode_stamp(stamp: ProducerStamp | None) -> tuple[bytes, ...]:
+        return ()
 
     @classmethod
     def decode(cls, reader: Reader) -> Self:
@@ -171,11 +182,38 @@ class PublishRequest(ExtensionRequest):
             raise ProtocolError(f"acks is {acks}; 0, 1, -1 and -2 are defined")
         timeout_ms = reader.int32()
         count = read_item_count(reader, 14)
-        sets = tuple(
-            PartitionSet(decode_partition(reader), reader.data(reader.int32()))
-            for _ in range(count)
-        )
-        return cls(Acks(acks), timeout_ms, sets)
+        sets = []
+        for _ in range(count):
+            partition, stamp = decode_partition(reader), cls._decode_stamp(reader)
+            sets.append(PartitionSet(partition, reader.data(reader.int32()), stamp))
+        return cls(Acks(acks), timeout_ms, tuple(sets))
+
+    @staticmethod
+    def _decode_stamp(reader: Reader) -> ProducerStamp | None:
+        return None
+
+
+class StampedPublishRequest(PublishRequest):
+    """Append message sets, each unless its stamp tells that the log has it already."""
+
+    VERSION = 1
+
+    @staticmethod
+    def _encode_stamp(stamp: ProducerStamp | None) -> tuple[bytes, ...]:
+        return (_STAMP.pack(*(_NO_STAMP if stamp is None else stamp[:3])),)
+
+    @staticmethod
+    def _decode_stamp(reader: Reader) -> ProducerStamp | None:
+        """Return a stamp whose messages are not counted yet."""
+        producer_id, epoch, sequence = reader.fields(_STAMP)
+        if producer_id < 0:
+            return None
+        if min(epoch, sequence) < 0:
+            raise ProtocolError(
+                f"a stamp of producer {producer_id} has epoch {epoch} and sequence {sequence}: "
+                "both must be 0 or more"
+            )
+        return ProducerStamp(producer_id, epoch, sequence, 0)
 
 
 MAX_PATTERN_BYTES = 1024

@@ -51,6 +51,7 @@ class CreateReplicatedTopicRequest(ControllerRequest):
     partition_count: Int32  # of all brokers together, 1 or more
     replication_factor: Int32  # copies of each partition, 1 or more
     settings: tuple[SettingText, ...]  # those that differ from the brokers'
+    format: layouts.TopicFormat = ""  # for life; empty: `log.format` of the controller
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from broker.protocol.record_batch import unfold_batch as unfold_batch
 VARIABLE = "PYLOGCTL_CODEC"
 """The environment variable that forces an engine: `python` or `compiled`."""
 # the compiled engine must have the same number: an older build may be in this folder
-_INTERFACE = 10
+_INTERFACE = 11
 
 
 def _is_compiled() -> bool:

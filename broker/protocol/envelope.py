@@ -26,8 +26,8 @@ VERSION = 1
 MAX_HOST_BYTES = 255
 _HEAD = struct.Struct(">4sBBQIQ")
 _CRC_BYTES = 4
-_END_US = 253_402_300_800_000_000  # of the year 9999
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+END_US = 253_402_300_800_000_000  # of the year 9999
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Envelope(NamedTuple):
@@ -48,7 +48,7 @@ class Envelope(NamedTuple):
     @property
     def time(self) -> datetime:
         """Return when the message was made."""
-        return _EPOCH + timedelta(microseconds=self.time_us)
+        return EPOCH + timedelta(microseconds=self.time_us)
 
     @property
     def headers(self) -> tuple[tuple[str, bytes], ...]:
@@ -81,7 +81,7 @@ def open_envelope(stored: bytes) -> tuple[Envelope | None, bytes]:
     _, version, size, time_us, producer, sequence = _HEAD.unpack_from(stored)
     end = _HEAD.size + size
     crc = int.from_bytes(stored[end : end + _CRC_BYTES], "big")
-    if version != VERSION or time_us >= _END_US or crc32(stored[:end]) != crc:
+    if version != VERSION or time_us >= END_US or crc32(stored[:end]) != crc:
         return None, stored
     try:
         host = stored[_HEAD.size : end].decode()

@@ -73,6 +73,7 @@ class CreateTopicRequest(ControlRequest):
     topic: Topic
     partition_count: Int32 = 0
     homes: tuple[HomeCount, ...] = ()
+    format: layouts.TopicFormat = ""  # for life; empty: `log.format` of the broker asked
 
 
 def _without_nul(directory: str) -> str:

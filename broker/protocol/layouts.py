@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Self, TypeVar,
 from broker.errors import ProtocolError
 from broker.protocol import requests
 from broker.protocol.primitives import Reader, clip, encode_short_string
-from broker.topic import TopicPartition
+from broker.topic import FORMATS, TopicPartition
 
 T = TypeVar("T")
 E = TypeVar("E", bound=IntEnum)
@@ -90,6 +90,14 @@ def _decode_data(reader: Reader) -> bytes:
     return bytes(reader.data(reader.int32()))
 
 
+def _valid_format(name: str) -> str:
+    if name not in ("", *FORMATS):
+        raise ValueError(f"{name!r} is no format of a topic, which is {' or '.join(FORMATS)}")
+    return name
+
+
+# of a topic; empty where none is given, or the topic is unknown
+TOPIC_FORMAT = mapped(STRING, _valid_format, _valid_format)
 # bytes, preceded by their number
 DATA: Layout[bytes] = Layout(lambda data: INT32.encode(len(data)) + data, _decode_data, 4)
 
@@ -154,6 +162,7 @@ Int16 = Annotated[int, INT16]
 Int32 = Annotated[int, INT32]
 Int64 = Annotated[int, INT64]
 Topic = Annotated[str, TOPIC]
+TopicFormat = Annotated[str, TOPIC_FORMAT]
 Text = Annotated[str, TEXT]
 ValidPartition = Annotated[TopicPartition, VALID_PARTITION]
 _OF_TYPES: dict[object, Layout[Any]] = {

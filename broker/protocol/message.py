@@ -52,6 +52,25 @@ class Fault(IntEnum):
     TIMESTAMPS = 9  # the max timestamp of a batch is not that of its records; only verified
 
 
+class ProducerStamp(NamedTuple):
+    """What makes a message set known when it is sent again, as the head of a record batch does."""
+
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int  # of its first message; those in wrappers count singly
+    message_count: int
+
+    @property
+    def is_transactional(self) -> bool:
+        """Return False: only batches can be."""
+        return False
+
+    @property
+    def last_offset_delta(self) -> int:
+        """Return how many sequences follow the first one."""
+        return self.message_count - 1
+
+
 class CrcCheck(IntEnum):
     """How `decode_columns` treats entries that do not match their header."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, ClassVar, Final, final
+from datetime import datetime, timedelta
+from typing import Any, Final, final
 
-from broker.protocol.envelope import MAGIC, Envelope, open_envelope
+from broker.protocol.envelope import END_US, EPOCH, MAGIC, Envelope, open_envelope
+from broker.protocol.record_batch import Record
 from broker.topic import TopicPartition
 
 
@@ -24,8 +25,10 @@ class Message:
         inner: the place in a compressed set, from 0; 0 for others.
         envelope: time, host, producer and sequence, if the producer writes them in front of its
             messages (`envelope=True`); else None.
-        timestamp, headers: those of the envelope; the log format of Kafka 0.7 stores none.
-        key: the log format stores none.
+        record: the message as topics of format `kafka` store it; None in those of 0.7. Its value is
+            None if there is none, which says that the key is deleted.
+        timestamp, headers: those of the record, or of the envelope; 0.7 stores none.
+        key: that of the record; 0.7 stores none.
     """
 
     # The compiled codec has a class of the same face, which `adopt` completes; `json` and `text`
@@ -38,17 +41,27 @@ class Message:
     value: Final[bytes]
     inner: Final[int] = 0
     envelope: Final[Envelope | None] = None
+    record: Final[Record | None] = None
 
-    key: ClassVar[bytes | None] = None
+    @property
+    def key(self) -> bytes | None:
+        """Return the key; None if the message has none."""
+        return None if self.record is None else self.record.key
 
     @property
     def timestamp(self) -> datetime | None:
-        """Return when the producer made the message; None without an envelope."""
-        return None if self.envelope is None else self.envelope.time
+        """Return when the message was made, as its producer or broker says; None if they do not."""
+        if self.record is None:
+            return None if self.envelope is None else self.envelope.time
+        time_ms = self.record.timestamp
+        in_range = 0 <= time_ms < END_US // 1000
+        return EPOCH + timedelta(milliseconds=time_ms) if in_range else None
 
     @property
-    def headers(self) -> tuple[tuple[str, bytes], ...]:
-        """Return host, producer and sequence of the envelope; none without one."""
+    def headers(self) -> tuple[tuple[str, bytes | None], ...]:
+        """Return the headers of the record, or host, producer and sequence of the envelope."""
+        if self.record is not None:
+            return self.record.headers
         return () if self.envelope is None else self.envelope.headers
 
     def __repr__(self) -> str:
@@ -117,7 +130,27 @@ def make_messages(
             message.next_offset = next_offset
             message.value = value
             message.inner = inner
-            message.envelope = None
+            message.envelope = message.record = None
         inner = inner + 1 if next_offset == offset else 0
         messages.append(message)
+    return messages
+
+
+def messages_of_records(
+    kind: type[Message], partition: TopicPartition, records: Sequence[Record], end: int
+) -> list[Message]:
+    """Return messages of a class for records; what follows the last one is at `end`.
+
+    That is behind offsets which no record has: those of marks, and of what was compacted away.
+    """
+    topic = partition.topic
+    messages = [
+        kind(topic, partition, one[0], one[0] + 1, one[3] or b"", 0, None, one)
+        for one in records[:-1]
+    ]
+    if records:
+        last = records[-1]
+        messages.append(
+            kind(topic, partition, last[0], max(end, last[0] + 1), last[3] or b"", 0, None, last)
+        )
     return messages

@@ -53,10 +53,11 @@ _OFFSET_AND_SIZE = struct.Struct(">qi")
 _OLD_HEADER = struct.Struct(">IBB")
 _SIZE_FROM = 12  # the bytes before it are not in the size
 _MAX_SIZE = 2**31 - 1
+CODEC_BITS = 0x07  # of the attributes
 CONTROL = 1 << 5
 _APPEND_TIME = 1 << 3
-_TRANSACTIONAL = 1 << 4
-_DELETE_HORIZON = 1 << 6
+TRANSACTIONAL = 1 << 4
+DELETE_HORIZON = 1 << 6
 
 
 class RecordBatch(NamedTuple):
@@ -110,7 +111,7 @@ class RecordBatch(NamedTuple):
     @property
     def is_transactional(self) -> bool:
         """Return whether the records are part of a transaction."""
-        return self.magic == MAGIC and bool(self.attributes & _TRANSACTIONAL)
+        return self.magic == MAGIC and bool(self.attributes & TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
@@ -120,7 +121,7 @@ class RecordBatch(NamedTuple):
     @property
     def has_delete_horizon(self) -> bool:
         """Return whether the base timestamp tells when compaction may drop tombstones."""
-        return self.magic == MAGIC and bool(self.attributes & _DELETE_HORIZON)
+        return self.magic == MAGIC and bool(self.attributes & DELETE_HORIZON)
 
 
 def parse_head(data: Buffer, position: int) -> RecordBatch | None:
@@ -132,15 +133,15 @@ def parse_head(data: Buffer, position: int) -> RecordBatch | None:
     """
     if len(data) <= MAGIC_AT:
         return None
-    offset, size = _OFFSET_AND_SIZE.unpack_from(data)
-    size += _SIZE_FROM
     magic = data[MAGIC_AT]
     if magic >= MAGIC:
         if len(data) < HEADER_BYTES:
             return None
-        _, _, epoch, *fields = _HEADER.unpack_from(data)
-        fields[1] &= 0xFFFFFFFF
-        return RecordBatch(position, size, fields[0], offset, epoch, *fields[1:])
+        offset, size, epoch, magic, *fields = _HEADER.unpack_from(data)
+        found = (position, size + _SIZE_FROM, magic, offset, epoch, *fields)
+        return tuple.__new__(RecordBatch, found)  # in half the time that the class takes
+    offset, size = _OFFSET_AND_SIZE.unpack_from(data)
+    size += _SIZE_FROM
     if len(data) < MAGIC_AT + 2:
         return None
     crc, _, attributes = _OLD_HEADER.unpack_from(data, _SIZE_FROM)

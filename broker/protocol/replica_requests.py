@@ -29,12 +29,12 @@ from broker.cluster_state import (
 )
 from broker.errors import ProtocolError
 from broker.protocol import layouts, requests
-from broker.protocol.codec import Fault, scan
+from broker.protocol.codec import BatchScan, Fault, scan, scan_batches
 from broker.protocol.layouts import ControllerRequest, ControlRequest, Int32, Int64
 from broker.protocol.message import Scan
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader, encode_short_string
 from broker.replica_records import ReplicaRecord, UnknownReplica
-from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition
+from broker.topic import MAX_CLUSTER_PARTITIONS, NO_HOME, TopicPartition
 
 # error, high watermark, log start offset, epoch and offset of a divergence, time of the segment,
 # epoch count
@@ -107,9 +107,10 @@ class ReplicaPart(NamedTuple):
     # and the follower truncates
     diverging: EpochEnd = NOTHING_DIVERGES
     epoch_starts: tuple[EpochStart, ...] = ()  # of the epochs of the data, in order
-    data: Buffer = b""  # whole entries, but the last may be cut
+    data: Buffer = b""  # whole entries or batches, but the last may be cut
     # when the leader last appended to the segment of the data, milliseconds since 1970
     appended_ms: int = 0
+    rows: bytes = b""  # of the idempotent appends that the data of a 0.7 topic are of
 
 
 def encode_replica_part_header(part: ReplicaPart, data_bytes: int) -> bytes:
@@ -126,6 +127,8 @@ def encode_replica_part_header(part: ReplicaPart, data_bytes: int) -> bytes:
                 len(part.epoch_starts),
             ),
             *(_EPOCH_START.pack(*one) for one in part.epoch_starts),
+            INT32.pack(len(part.rows)),
+            part.rows,
             INT32.pack(data_bytes),
         )
     )
@@ -136,8 +139,14 @@ class ReplicaPiece(NamedTuple):
 
     part: ReplicaPart  # its data are those of the piece
     start: int  # of these in the data of the partition
-    found: Scan  # of these; after a fault, no more of the partition comes
+    found: Scan | BatchScan  # of these; after a fault, no more of the partition comes
     is_cut: bool  # the part ends within an entry, as there is more than was sent
+    former_end: int = -1
+    """The offset behind the batches of the pieces before; -1 without any."""
+
+    def offset(self, asked: int) -> int:
+        """Return the offset of the piece, if the partition was asked for from another one on."""
+        return asked + self.start if self.former_end < 0 else self.former_end
 
 
 class ReplicaParts:
@@ -147,6 +156,7 @@ class ReplicaParts:
         self._to_come = reader.count(INT32, 1)
         self._part: ReplicaPart | None = None  # of which more data are to come
         self._start = 0
+        self._former_end = -1
         self._left_bytes = 0
         self._is_damaged = False
 
@@ -173,18 +183,21 @@ class ReplicaParts:
                     break
                 taken = len(body) - reader.remaining
                 self._to_come -= 1
-                self._start, self._is_damaged = 0, False
+                self._start, self._former_end, self._is_damaged = 0, -1, False
             is_whole = is_end or self._left_bytes <= reader.remaining
             data = reader.data(self._left_bytes if is_whole else reader.remaining)
             if not self._is_damaged:
-                found = scan(data)
+                found = _scan(self._part.partition, data)
                 is_partial = found.fault is Fault.PARTIAL
                 self._is_damaged = not is_partial and found.fault is not Fault.NONE
                 if is_partial and not is_whole:
                     data = data[: found.valid_bytes]
                 if data or is_whole:
                     part = self._part._replace(data=data)
-                    pieces.append(ReplicaPiece(part, self._start, found, is_partial and is_whole))
+                    is_cut, end = is_partial and is_whole, self._former_end
+                    pieces.append(ReplicaPiece(part, self._start, found, is_cut, end))
+                if isinstance(found, BatchScan) and found.batches:
+                    self._former_end = found.batches[-1].next_offset
             taken += len(data)
             self._start += len(data)
             self._left_bytes -= len(data)
@@ -194,15 +207,20 @@ class ReplicaParts:
         return pieces, taken
 
 
+def _scan(partition: TopicPartition, data: Buffer) -> Scan | BatchScan:
+    return scan_batches(data) if partition.home == NO_HOME else scan(data)
+
+
 def _decode_replica_part_header(reader: Reader) -> tuple[ReplicaPart, int]:
     """Return a part without its data, and their size."""
     partition = requests.decode_partition(reader)
     error, high_watermark, log_start, epoch, end, appended_ms, count = reader.fields(_FETCHED)
     reader.check_count(count, _EPOCH_START.size)
     starts = tuple(EpochStart(*reader.fields(_EPOCH_START)) for _ in range(count))
+    rows = bytes(reader.data(reader.int32()))
     part = ReplicaPart(
         *(partition, error, high_watermark, log_start, EpochEnd(epoch, end), starts, b""),
-        appended_ms,
+        *(appended_ms, rows),
     )
     return part, reader.int32()
 

@@ -15,7 +15,7 @@ from broker.protocol.framing import encode_frame
 from broker.protocol.layouts import Int32, Int64
 from broker.protocol.primitives import INT16, INT32, INT64, Buffer, Reader, encode_short_string
 from broker.protocol.requests import decode_partition, encode_partition
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_07, TopicPartition
 
 ERROR_BYTES = 2
 LAST_RESPONSE_ID = -1  # of the response that ends a connection; no request has it
@@ -296,9 +296,10 @@ class TopicMetadata(NamedTuple):
     topic: str
     error: int  # 0, or why there are no partitions
     partitions: tuple[PartitionMetadata, ...]  # by home and index
-    # by home broker, where the broker that responds, or the controller, has told them; never
-    # changed
+    # by home broker, -1 in the format kafka, where the broker that responds, or the controller, has
+    # told them; never changed
     creation_ids: Mapping[int, str] = {}
+    format: str = FORMAT_07  # for life; empty for an unknown topic
 
 
 class MetadataResponse(NamedTuple):
@@ -394,7 +395,7 @@ class ClusterMetadataResponse(NamedTuple):
     def decode(cls, reader: Reader) -> ClusterMetadataResponse:
         """Read the body."""
         head = _CLUSTER_HEAD.decode(reader)
-        topics = tuple(_decode_cluster_topic(reader) for _ in range(reader.count(INT32, 12)))
+        topics = tuple(_decode_cluster_topic(reader) for _ in range(reader.count(INT32, 14)))
         brokers = tuple(BrokerAddress(one.id, one.host, one.port) for one in head.brokers)
         racks = {one.id: one.rack for one in head.brokers if one.rack}
         return cls(head.cluster_id, head.broker_id, head.controller_id, brokers, racks, topics)
@@ -436,23 +437,24 @@ def encode_cluster_metadata_header(
 
 
 def encode_cluster_topic_header(
-    topic: str, error: int, creation_ids: Mapping[int, str], partition_count: int
+    topic: str, error: int, format: str, creation_ids: Mapping[int, str], partition_count: int
 ) -> bytes:
     """Return the bytes before the partitions of a topic in a cluster metadata response."""
-    parts = [encode_short_string(topic), INT16.pack(error), INT32.pack(len(creation_ids))]
+    parts = [encode_short_string(topic), INT16.pack(error), layouts.TOPIC_FORMAT.encode(format)]
+    parts.append(INT32.pack(len(creation_ids)))
     for home, creation_id in creation_ids.items():
         parts += INT32.pack(home), encode_short_string(creation_id)
     parts.append(INT32.pack(partition_count))
     return b"".join(parts)
 
 
-def encode_home_partitions(home: int, indexes: range, *, is_led: bool) -> bytes:
-    """Return partitions, of any topic, whose only replica is their home; live if `is_led`."""
+def encode_home_partitions(home: int, indexes: range, *, broker_id: int, is_led: bool) -> bytes:
+    """Return partitions, of any topic, whose only replica is on a broker; live if `is_led`."""
     error, leader = (
-        (errors.NO_ERROR, home) if is_led else (errors.LeaderNotAvailableError.code, NO_LEADER)
+        (errors.NO_ERROR, broker_id) if is_led else (errors.LeaderNotAvailableError.code, NO_LEADER)
     )
     return b"".join(
-        _HOME_PARTITION.pack(home, index, error, leader, NO_EPOCH, 1, 1, home, 1, home)
+        _HOME_PARTITION.pack(home, index, error, leader, NO_EPOCH, 1, 1, broker_id, 1, broker_id)
         for index in indexes
     )
 
@@ -470,10 +472,11 @@ def encode_cluster_partition(one: PartitionMetadata) -> bytes:
 
 def _decode_cluster_topic(reader: Reader) -> TopicMetadata:
     topic, error = reader.short_string(), reader.int16()
+    format = layouts.TOPIC_FORMAT.decode(reader)
     creation_ids = {reader.int32(): reader.short_string() for _ in range(reader.count(INT32, 6))}
     count = reader.count(INT32, _CLUSTER_PARTITION.size + 2 * INT32.size)
     partitions = tuple(_decode_cluster_partition(reader, topic) for _ in range(count))
-    return TopicMetadata(topic, error, partitions, creation_ids)
+    return TopicMetadata(topic, error, partitions, creation_ids, format)
 
 
 def _decode_cluster_partition(reader: Reader, topic: str) -> PartitionMetadata:

@@ -21,7 +21,8 @@ struct message {
 
 static PyMemberDef members[] = {
     FIELD("topic", 0),  FIELD("partition", 1), FIELD("offset", 2), FIELD("next_offset", 3),
-    FIELD("value", 4), FIELD("inner", 5),     FIELD("envelope", 6), {NULL, 0, 0, 0, NULL},
+    FIELD("value", 4),  FIELD("inner", 5),     FIELD("envelope", 6), FIELD("record", 7),
+    {NULL, 0, 0, 0, NULL},
 };
 
 /* The first bytes of an envelope; the rest is examined in Python. */
@@ -36,14 +37,14 @@ static PyObject *message_create(PyTypeObject *type, PyObject *const *fields) {
 
 static PyObject *message_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     static char *names[] = {"topic", "partition", "offset",   "next_offset",
-                            "value", "inner",     "envelope", NULL};
+                            "value", "inner",     "envelope", "record", NULL};
     PyObject *fields[MESSAGE_FIELD_COUNT] = {0}, *zero = PyLong_FromLong(0), *message = NULL;
     fields[5] = zero;
-    fields[6] = Py_None;
-    if (zero && PyArg_ParseTupleAndKeywords(args, keywords, "UOO!O!S|O!O", names, &fields[0],
+    fields[6] = fields[7] = Py_None;
+    if (zero && PyArg_ParseTupleAndKeywords(args, keywords, "UOO!O!S|O!OO", names, &fields[0],
                                             &fields[1], &PyLong_Type, &fields[2], &PyLong_Type,
                                             &fields[3], &fields[4], &PyLong_Type, &fields[5],
-                                            &fields[6]))
+                                            &fields[6], &fields[7]))
         message = message_create(type, fields);
     Py_XDECREF(zero);
     return message;
@@ -60,8 +61,8 @@ static void message_dealloc(PyObject *self) {
 static PyObject *message_reduce(PyObject *self, PyObject *unused) {
     (void)unused;
     PyObject **fields = ((struct message *)self)->fields;
-    return Py_BuildValue("O(OOOOOOO)", Py_TYPE(self), fields[0], fields[1], fields[2], fields[3],
-                         fields[4], fields[5], fields[6]);
+    return Py_BuildValue("O(OOOOOOOO)", Py_TYPE(self), fields[0], fields[1], fields[2], fields[3],
+                         fields[4], fields[5], fields[6], fields[7]);
 }
 
 static PyMethodDef methods[] = {
@@ -95,7 +96,8 @@ PyObject *message_made(PyObject *type, const struct origin *origin, PyObject *of
     PyObject *place = PyLong_FromSsize_t(inner);
     if (!place)
         return NULL;
-    PyObject *fields[] = {origin->topic, origin->partition, offset, next, value, place, Py_None};
+    PyObject *fields[] = {origin->topic, origin->partition, offset,  next,
+                          value,         place,             Py_None, Py_None};
     PyObject *message = message_create((PyTypeObject *)type, fields);
     Py_DECREF(place);
     return message;

@@ -4,7 +4,7 @@
 
 #include "codec.h"
 
-#define MESSAGE_FIELD_COUNT 7
+#define MESSAGE_FIELD_COUNT 8
 
 /* What all messages of a buffer share. */
 struct origin {

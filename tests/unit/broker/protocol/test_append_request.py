@@ -37,7 +37,7 @@ def publish_frame(request: PublishRequest, correlation_id: int = 1, client: str 
 
 
 def flat(request: AppendRequest) -> list[tuple[TopicPartition, bytes]]:
-    return [(partition, bytes(one)) for partition, one in request.sets]
+    return [(partition, bytes(one)) for partition, one, _ in request.sets]
 
 
 def decoded(frames: list[bytes]) -> AppendRequests | None:

@@ -37,6 +37,7 @@ from broker.protocol import (
 )
 from broker.protocol import extension_requests as extensions
 from broker.protocol.client_requests import PayloadFilter
+from broker.protocol.message import ProducerStamp
 from broker.protocol.primitives import INT32, Reader
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import TopicPartition
@@ -63,6 +64,14 @@ REQUESTS: list[layouts.ExtensionRequest] = [
         client_requests.Acks.AUTO,
         30_000,
         (client_requests.PartitionSet(ORDERS, b"set"), client_requests.PartitionSet(UMLAUT, b"")),
+    ),
+    client_requests.StampedPublishRequest(
+        client_requests.Acks.COMMITTED,
+        30_000,
+        (
+            client_requests.PartitionSet(ORDERS, b"set", ProducerStamp(1 << 62, 0, 17, 0)),
+            client_requests.PartitionSet(UMLAUT, b"batch"),
+        ),
     ),
     READ,
     client_requests.AnyReplicaReadRequest(**vars(READ)),
@@ -91,7 +100,7 @@ REQUESTS: list[layouts.ExtensionRequest] = [
         "größe", homes=(extensions.HomeCount(0, 2), extensions.HomeCount(3, 4))
     ),
     cluster_requests.CreateReplicatedTopicRequest(
-        "orders", 6, 3, (cluster_requests.SettingText("min.insync.replicas", "2"),)
+        "orders", 6, 3, (cluster_requests.SettingText("min.insync.replicas", "2"),), "kafka"
     ),
     extensions.DeleteTopicRequest("orders"),
     cluster_requests.DeleteReplicatedTopicRequest("orders"),
@@ -192,6 +201,7 @@ RESPONSES = {
                 (EpochStart(6, 17), EpochStart(7, 4096)),
                 b"entries",
                 1 << 40,
+                b"rows",
             ),
             replica_requests.ReplicaPart(UMLAUT, 6, 3, 0, EpochEnd(5, 99), (), b""),
         ],

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from broker.cluster_state import EpochStart
 from broker.errors import ProtocolError
 from broker.protocol import cluster_requests, replica_requests
-from broker.protocol.codec import Fault, encode
+from broker.protocol.codec import BatchScan, Fault, Record, encode, encode_batch, stamp_batches
 from broker.protocol.primitives import INT32, Reader
 from broker.protocol.replica_requests import (
     NOTHING_DIVERGES,
@@ -138,6 +138,35 @@ def test_parts_when_they_arrive_in_pieces_then_each_has_whole_entries_and_the_la
         ]
         assert all(one.found.valid_bytes == len(one.part.data) for one in own[:-1])
         assert [one.is_cut for one in own] == [False] * (len(own) - 1) + [number == 0]
+
+
+BATCHES = [
+    stamp_batches(encode_batch([Record(n, -1, None, bytes(9)) for n in range(count)]), at, 3)[0]
+    for at, count in ((40, 1), (41, 3), (60, 2))
+]
+
+
+@pytest.mark.parametrize("step", [1, 50, 100, 1000])
+def test_parts_when_they_are_of_a_kafka_topic_then_pieces_are_batches_and_tell_their_offsets(
+    step: int,
+) -> None:
+    head = ReplicaPart(TopicPartition("events", -1, 0), 0, 60, 3, NOTHING_DIVERGES, (), b"")
+    parts = [
+        head._replace(data=b"".join(BATCHES) + BATCHES[0][:-1]),
+        head._replace(data=BATCHES[0]),
+    ]
+
+    *pieces, other = arrive(parts, step)
+
+    assert b"".join(one.part.data for one in pieces) == parts[0].data
+    assert [one.is_cut for one in pieces] == [False] * (len(pieces) - 1) + [True]
+    offset = 40
+    for piece in pieces:
+        assert isinstance(piece.found, BatchScan)
+        assert piece.offset(40) == offset
+        offset = piece.found.batches[-1].next_offset if piece.found.batches else offset
+    assert offset == 62
+    assert (other.offset(40), bytes(other.part.data)) == (40, BATCHES[0])
 
 
 @pytest.mark.parametrize("step", [7, 50, 1000])

@@ -19,7 +19,7 @@ from broker.errors import (
 )
 from broker.protocol import layouts, responses
 from broker.protocol.primitives import MAX_SHORT_STRING_BYTES, Reader
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_07, TopicPartition
 from tests.strategies import (
     CLUSTER_METADATA_RESPONSES,
     FILTERED_PARTS,
@@ -51,7 +51,7 @@ def encode_metadata(response: responses.MetadataResponse) -> bytes:
     parts = [
         responses.encode_metadata_header(response.cluster_id, broker, len(response.topics)),
     ]
-    for topic, error, partitions, _ in response.topics:
+    for topic, error, partitions, *_ in response.topics:
         parts.append(responses.encode_topic_metadata_header(topic, error, len(partitions)))
         for partition, problem, leader, replicas, isr, *_ in partitions:
             parts.append(struct.pack(">iihi", partition.home, partition.index, problem, leader))
@@ -71,8 +71,10 @@ def encode_cluster_metadata(response: responses.ClusterMetadataResponse) -> byte
             len(response.topics),
         )
     ]
-    for topic, error, partitions, ids in response.topics:
-        parts.append(responses.encode_cluster_topic_header(topic, error, ids, len(partitions)))
+    for topic, error, partitions, ids, format in response.topics:
+        parts.append(
+            responses.encode_cluster_topic_header(topic, error, format, ids, len(partitions))
+        )
         parts += map(responses.encode_cluster_partition, partitions)
     return b"".join(parts)
 
@@ -370,8 +372,8 @@ def test_led_partitions_when_decoded_then_one_broker_has_them_alone() -> None:
 @pytest.mark.parametrize("is_led", [True, False])
 def test_home_partitions_when_decoded_then_the_home_alone_has_them(is_led: bool) -> None:
     body = responses.encode_cluster_metadata_header("zk", 9, 4, (), {}, 1)
-    body += responses.encode_cluster_topic_header("events", 0, {4: "id"}, 2)
-    partitions = responses.encode_home_partitions(4, range(2), is_led=is_led)
+    body += responses.encode_cluster_topic_header("events", 0, FORMAT_07, {4: "id"}, 2)
+    partitions = responses.encode_home_partitions(4, range(2), broker_id=4, is_led=is_led)
     assert len(partitions) == 2 * responses.HOME_PARTITION_BYTES
 
     decoded = responses.ClusterMetadataResponse.decode(Reader(body + partitions))
