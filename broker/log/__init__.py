@@ -2,11 +2,18 @@
 
 Knows message sets (through `broker.protocol`), but no sockets and no ZooKeeper.
 
+    aborted.py         which batches of a log of Kafka are of aborted transactions, by its
+                       `.txnindex` files
     archiving.py       archiving: what a policy does with segments past retention, and the archive
                        that one fills
+    batch_index.py     which position an offset, or a time, has in a segment of record batches
     batches.py         record batches in segment files: block scans, and good batches behind damage
     checkpoints.py     writing the checkpoints of all logs: recovery points, high watermarks, and
                        where the logs are
+    cleaner.py         the cleaner: the thread that compacts logs, the one with the largest dirty
+                       part first
+    compaction.py      compaction of a log of record batches: of the records with one key, only the
+                       last one stays
     creation.py        creation of topics and logs: by the first append, by a request, and as
                        replicas
     damage.py          comparing copies of a log by digests, finding damaged messages, and replacing
@@ -34,6 +41,9 @@ Knows message sets (through `broker.protocol`), but no sockets and no ZooKeeper.
                        meanwhile
     policies.py        deletion policies that are plug-ins: each decides in a thread of its own what
                        may be deleted
+    producer_rows.py   idempotent appends to a log of 0.7: a file of rows beside the segments
+    producers.py       idempotent and transactional producers of a log of batches: validation of
+                       sequences, and snapshots
     recovery.py        recovery: loading the segments of a log, and truncating a log that was not
                        closed cleanly
     replica_files.py   the files beside the segments of a replicated log: epochs, creation id, and
@@ -44,8 +54,8 @@ Knows message sets (through `broker.protocol`), but no sockets and no ZooKeeper.
                        behind damage
     segment.py         segment files: their descriptors, sparse boundary index and the system calls
                        on them
-    side_files.py      Kafka's files beside the segments of a partition, read and validated one
-                       entry at a time
+    side_files.py      Kafka's files beside the segments of a partition: each entry is validated
+                       when it is read
     table.py           the topics and logs of one broker, and the locks under which the set of
                        them changes
 """

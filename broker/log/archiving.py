@@ -1,6 +1,6 @@
 """Archiving: what a policy does with segments past retention, and the archive that one fills.
 
-An archive has a gzip file of each segment, `<archive>/<topic>_<home>-<index>/<segment>.gz`, with
+An archive has a gzip file of each segment, `<archive>/<topic>_<partition>/<segment>.gz`, with
 the time of the segment, and a retention of its own. A file is written beside its place first, and
 read back: what a crash leaves of it is written again the next time.
 """
@@ -40,7 +40,7 @@ def prepare_removal(
     The one place that knows them by their names; plug-ins are in `policies`. After a
     `StorageError` the segment stays.
     """
-    if policy == "delete":
+    if policy != "archive":
         return
     if config.archive_dir is None:
         raise StorageError(
@@ -56,7 +56,7 @@ class ArchivedSegment(NamedTuple):
     path: Path
     base_offset: int
     size: int  # compressed
-    modified_ms: int  # of its last message
+    time_ms: int  # of its last message
 
 
 class Archive:
@@ -109,8 +109,8 @@ def archived_segments(directory: Path) -> list[ArchivedSegment]:
             number = path.name.partition(".")[0]
             status = path.stat()
             if number.isdecimal() and path.is_file():
-                modified_ms = status.st_mtime_ns // 1_000_000
-                found.append(ArchivedSegment(path, int(number), status.st_size, modified_ms))
+                time_ms = status.st_mtime_ns // 1_000_000
+                found.append(ArchivedSegment(path, int(number), status.st_size, time_ms))
     return sorted(found, key=lambda one: one.base_offset)
 
 

@@ -10,7 +10,6 @@ from broker.errors import StorageError
 from broker.log.data_directory import (
     REPLICAS_NAME,
     DataDirectory,
-    LogKey,
     RecoveryPoint,
     read_high_watermarks,
     write_high_watermarks,
@@ -32,7 +31,7 @@ class Checkpoints:
         self._table = table
         self._directories = table.directories
         self._lock = Lock()
-        self._written: dict[Path, dict[LogKey, RecoveryPoint]] = {}
+        self._written: dict[Path, dict[TopicPartition, RecoveryPoint]] = {}
         self._seen: list[tuple[object, ...]] = []  # all that the points written last are made of
         self._is_refused = False
         self.high_watermarks: dict[DataDirectory, dict[TopicPartition, int]] = {}
@@ -71,23 +70,22 @@ class Checkpoints:
             self._seen = [] if failures else seen
             return failures
 
-    def _points(self) -> dict[Path, dict[LogKey, RecoveryPoint]]:
+    def _points(self) -> dict[Path, dict[TopicPartition, RecoveryPoint]]:
         """Return the recovery points by the directory that the logs' directories are in."""
-        points: dict[Path, dict[LogKey, RecoveryPoint]] = {one: {} for one in self._written}
+        points: dict[Path, dict[TopicPartition, RecoveryPoint]] = {one: {} for one in self._written}
         points |= {one.path: {} for one in self._directories.online}
         for log in self._table.all():
-            key = log.partition.topic, log.partition.index
             point = RecoveryPoint(log.flushed_offset, log.active_since_ms)
-            points.setdefault(log.directory.parent, {})[key] = point
+            points.setdefault(log.directory.parent, {})[log.partition] = point
         for partition, one in list(self._table.offline.items()):
             directory = self._directories.place_of.get(partition)
             if directory is not None:
                 place = directory.path_of(partition).parent
-                points.setdefault(place, {})[partition.topic, partition.index] = one.point
+                points.setdefault(place, {})[partition] = one.point
         return points
 
     def _write_points(
-        self, directory: DataDirectory, place: Path, points: dict[LogKey, RecoveryPoint]
+        self, directory: DataDirectory, place: Path, points: dict[TopicPartition, RecoveryPoint]
     ) -> None:
         if self._table.is_open and points == self._written.get(place):
             return

@@ -3,18 +3,24 @@
 Owns the lock file, the ids of broker and cluster (in `meta.properties`, as later Kafka has them),
 the creator token, the clean-shutdown marker, the explicit partition counts, and the names of all
 files and log directories. A partition whose home is another broker has its log in
-`replicas/HOME/TOPIC_INDEX`, any other in `TOPIC_INDEX`. How several directories of one broker
-relate is the subject of `directories`.
+`replicas/HOME/TOPIC_INDEX`, any other in `TOPIC_INDEX`; one of Kafka's format has it in
+`TOPIC-INDEX`. How several directories of one broker relate is the subject of `directories`.
+
+The explicit partition counts are also the record of topics of Kafka's format, with their ids:
+
+    pylogctl-partition-counts 1
+    TOPIC COUNT                                     (one line a topic)
+    TOPIC COUNT kafka=ID                            (of Kafka's format)
 
 Also its checkpoints. A lost or damaged one costs time at the next start, never data. The file of
 recovery points:
 
     pylogctl-recovery-points 1
-    TOPIC INDEX RECOVERY_POINT ACTIVE_SINCE_MS      (one line a log)
+    TOPIC INDEX RECOVERY_POINT ACTIVE_SINCE_MS      (one line a log; of Kafka's format: .. kafka)
 
-The last two are -1 for a recovery point that is unknown, and for an empty active segment. The file
-of high watermarks has the form of later Kafka: a version, their number, and lines
-`TOPIC HOME-INDEX OFFSET`.
+The last two numbers are -1 for a recovery point that is unknown, and for an empty active segment.
+The file of high watermarks has the form of later Kafka: a version, their number, and lines
+`TOPIC PARTITION OFFSET`.
 """
 
 from __future__ import annotations
@@ -32,7 +38,15 @@ from typing import NamedTuple, TypeVar
 from broker import files
 from broker.config import load_file
 from broker.errors import ConfigError, InvalidTopicError, LogLockedError, StorageError
-from broker.topic import TopicPartition, log_directory_name, validate_topic_name
+from broker.topic import (
+    FORMAT_07,
+    FORMAT_KAFKA,
+    NO_HOME,
+    TopicPartition,
+    log_directory_name,
+    validate_new_topic_name,
+    validate_topic_name,
+)
 
 CHECKPOINT_NAME = "recovery-point-checkpoint"
 LOCK_NAME = ".lock"
@@ -53,6 +67,7 @@ STATE_CHANGES_PREFIX = "state-changes-"
 REPLICAS_NAME = "replicas"
 """Holds the logs of partitions of other homes, of which this broker has a replica."""
 HIGH_WATERMARKS_NAME = "replication-offset-checkpoint"
+CLEANER_OFFSETS_NAME = "cleaner-offset-checkpoint"
 DELETED_NAME = ".deleted"
 """Holds the logs of deleted topics until they are removed."""
 CLUSTER_KEY_NAME = "cluster.key"
@@ -82,6 +97,7 @@ _OWN_NAMES = frozenset(
         DELETED_NAME,
         REPLICAS_NAME,
         HIGH_WATERMARKS_NAME,
+        CLEANER_OFFSETS_NAME,
         MOVING_NAME,
         PLACES_NAME,
         CHECKPOINT_NAME,
@@ -91,26 +107,47 @@ _OWN_NAMES = frozenset(
     )
 )
 _COUNTS_FIRST_LINE = "pylogctl-partition-counts 1"
-_LOG_DIRECTORY = re.compile(r"(.+)_(0|[1-9][0-9]{0,9})", re.ASCII | re.DOTALL)
+_LOG_DIRECTORY = re.compile(r"(.+)([_-])(0|[1-9][0-9]{0,9})", re.ASCII | re.DOTALL)
+_KAFKA_MARK = f"{FORMAT_KAFKA}="
+_TOPIC_ID = re.compile("[0-9a-f]{32}")
 
 logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")
-LogKey = tuple[str, int]
-"""Topic and index of a log, which its directory is named after."""
 
 
-def parse_log_directory_name(name: str) -> LogKey | None:
-    """Return topic and index in the name of a log directory, None for another name."""
+def parse_log_directory_name(name: str, home: int) -> TopicPartition | None:
+    """Return the partition whose log a directory has by its name, None for another name.
+
+    `home` is that of partitions that have one.
+    """
     found = _LOG_DIRECTORY.fullmatch(name)
     if found is None:
         return None
+    topic, separator, index = found.groups()
     try:
-        validate_topic_name(found[1])
+        if separator == "-":
+            validate_new_topic_name(topic, format=FORMAT_KAFKA)
+            home = NO_HOME
+        else:
+            validate_topic_name(topic)
     except InvalidTopicError:
         return None
-    return found[1], int(found[2])
+    return TopicPartition(topic, home, int(index))
+
+
+class TopicRecord(NamedTuple):
+    """What a broker has on record of a topic: its explicit partition count, and its format."""
+
+    partition_count: int
+    topic_id: str = ""
+    """Of a topic of Kafka's format, its creation id: the 32 hexadecimal digits of a UUID."""
+
+    @property
+    def format(self) -> str:
+        """Return the topic's format, for life."""
+        return FORMAT_KAFKA if self.topic_id else FORMAT_07
 
 
 class UnusableDirectoryError(ConfigError):
@@ -295,8 +332,8 @@ class DataDirectory:
 
     def path_of(self, partition: TopicPartition) -> Path:
         """Return the directory of a partition's log, whether it is there or not."""
-        name = log_directory_name(partition.topic, partition.index)
-        if partition.home == self._broker_id:
+        name = log_directory_name(partition.topic, partition.index, partition.format)
+        if partition.home in (self._broker_id, NO_HOME):
             return self.path / name
         return self.path / REPLICAS_NAME / str(partition.home) / name
 
@@ -317,18 +354,20 @@ class DataDirectory:
         found: dict[TopicPartition, Path] = {}
         with os.scandir(self.path) as entries:
             for entry in entries:
-                key = parse_log_directory_name(entry.name) if entry.is_dir() else None
-                if key is not None:
-                    found[TopicPartition(key[0], self._broker_id, key[1])] = Path(entry.path)
+                partition = None
+                if entry.is_dir():
+                    partition = parse_log_directory_name(entry.name, self._broker_id)
+                if partition is not None:
+                    found[partition] = Path(entry.path)
                 elif not _is_own(entry.name):
                     logger.warning("%s is not a log: ignored", entry.path)
         root = self.path / REPLICAS_NAME
         homes = [one for one in root.iterdir() if one.name.isdecimal()] if root.exists() else []
         for home in homes:
             for path in home.iterdir():
-                key = parse_log_directory_name(path.name) if path.is_dir() else None
-                if key is not None:
-                    found[TopicPartition(key[0], int(home.name), key[1])] = path
+                partition = parse_log_directory_name(path.name, int(home.name))
+                if partition is not None and partition.home != NO_HOME and path.is_dir():
+                    found[partition] = path
         return found
 
     def unfinished_copies(self) -> list[Path]:
@@ -336,12 +375,11 @@ class DataDirectory:
         moving = self.path / MOVING_NAME
         return list(moving.iterdir()) if moving.is_dir() else []
 
-    def read_partition_counts(self) -> dict[str, int]:
-        """Return the explicit partition counts by topic; `ConfigError` if the file is damaged."""
+    def read_topics(self) -> dict[str, TopicRecord]:
+        """Return the records of topics by name; `ConfigError` if the file is damaged."""
         path = self.path / _PARTITION_COUNTS_NAME
         try:
-            pairs = [line.rsplit(" ", 1) for line in read_lines(path, _COUNTS_FIRST_LINE)]
-            return {topic: int(count) for topic, count in pairs}
+            return dict(map(_parse_topic, read_lines(path, _COUNTS_FIRST_LINE)))
         except FileNotFoundError:
             return {}
         except ValueError as error:
@@ -350,9 +388,13 @@ class DataDirectory:
                 "correct it, or remove it to use the configured counts"
             ) from error
 
-    def write_partition_counts(self, counts: Mapping[str, int]) -> None:
-        """Replace the explicit partition counts by topic; on an error the old ones remain."""
-        lines = [f"{topic} {count}" for topic, count in sorted(counts.items())]
+    def write_topics(self, topics: Mapping[str, TopicRecord]) -> None:
+        """Replace the records of topics by name; on an error the old ones remain."""
+        lines = [
+            f"{topic} {one.partition_count}"
+            + (f" {_KAFKA_MARK}{one.topic_id}" if one.topic_id else "")
+            for topic, one in sorted(topics.items())
+        ]
         path = self.path / _PARTITION_COUNTS_NAME
         try:
             write_lines(path, _COUNTS_FIRST_LINE, lines)
@@ -388,6 +430,14 @@ class DataDirectory:
             f"cannot write to data directory {self.path}: {error.strerror}; "
             "make it writable for this user, or set log.dir to another directory"
         )
+
+
+def _parse_topic(line: str) -> tuple[str, TopicRecord]:
+    rest, mark, topic_id = line.rpartition(f" {_KAFKA_MARK}")  # no count ends like that
+    if mark and not _TOPIC_ID.fullmatch(topic_id):
+        raise ValueError(f"'{topic_id}' is no topic id")
+    topic, count = (rest if mark else line).rsplit(" ", 1)
+    return topic, TopicRecord(int(count), topic_id if mark else "")
 
 
 def _is_own(name: str) -> bool:
@@ -494,35 +544,43 @@ NOTHING_FLUSHED = RecoveryPoint(0, None)
 UNKNOWN = RecoveryPoint(None, None)
 
 
-def write_recovery_points(directory: Path, points: Mapping[LogKey, RecoveryPoint]) -> None:
+def write_recovery_points(directory: Path, points: Mapping[TopicPartition, RecoveryPoint]) -> None:
     """Replace the recovery points in a directory of logs; on an `OSError` the old ones remain."""
     lines = []
-    for (topic, index), point in sorted(points.items()):
+    for partition, point in sorted(points.items()):
         offset, since_ms = (-1 if number is None else number for number in point)
-        lines.append(f"{topic} {index} {offset} {since_ms}")
+        mark = f" {FORMAT_KAFKA}" if partition.format == FORMAT_KAFKA else ""
+        lines.append(f"{partition.topic} {partition.index} {offset} {since_ms}{mark}")
     write_lines(directory / CHECKPOINT_NAME, _FIRST_LINE, lines)
 
 
-def read_recovery_points(directory: Path) -> dict[LogKey, RecoveryPoint] | None:
-    """Return the recovery points in a directory of logs, None without a readable checkpoint."""
+def read_recovery_points(directory: Path, home: int) -> dict[TopicPartition, RecoveryPoint] | None:
+    """Return the recovery points in a directory of logs, None without a readable checkpoint.
 
-    def parse(path: Path) -> dict[LogKey, RecoveryPoint]:
-        return dict(map(_parse_recovery_point, read_lines(path, _FIRST_LINE)))
+    `home` is that of partitions that have one.
+    """
+
+    def parse(path: Path) -> dict[TopicPartition, RecoveryPoint]:
+        return dict(_parse_recovery_point(line, home) for line in read_lines(path, _FIRST_LINE))
 
     warning = "ignoring checkpoint %s, all logs will be scanned: %s"
     return read_or_ignore(directory / CHECKPOINT_NAME, parse, None, warning)
 
 
-def point_of(key: LogKey, points: Mapping[LogKey, RecoveryPoint] | None) -> RecoveryPoint:
+def point_of(
+    partition: TopicPartition, points: Mapping[TopicPartition, RecoveryPoint] | None
+) -> RecoveryPoint:
     """Return the recovery point of a log among those of its directory, as they were read."""
     # A log not in the checkpoint was created after it: nothing of it is flushed.
-    return UNKNOWN if points is None else points.get(key, NOTHING_FLUSHED)
+    return UNKNOWN if points is None else points.get(partition, NOTHING_FLUSHED)
 
 
-def _parse_recovery_point(line: str) -> tuple[LogKey, RecoveryPoint]:
-    topic, index, *numbers = line.rsplit(" ", 3)
+def _parse_recovery_point(line: str, home: int) -> tuple[TopicPartition, RecoveryPoint]:
+    whole = line.removesuffix(f" {FORMAT_KAFKA}")  # other lines end with a number
+    topic, index, *numbers = whole.rsplit(" ", 3)
     offset, since_ms = (None if int(one) < 0 else int(one) for one in numbers)
-    return (topic, int(index)), RecoveryPoint(offset, since_ms)
+    partition = TopicPartition(topic, home if whole == line else NO_HOME, int(index))
+    return partition, RecoveryPoint(offset, since_ms)
 
 
 def read_or_ignore(
@@ -567,21 +625,29 @@ def read_counted_lines(path: Path) -> list[str]:
 
 def write_high_watermarks(data_dir: Path, offsets: Mapping[TopicPartition, int]) -> None:
     """Replace the stored high watermarks; on an `OSError` the old ones remain."""
-    lines = [f"{one.topic} {one.name} {offset}" for one, offset in sorted(offsets.items())]
-    write_counted_lines(data_dir / HIGH_WATERMARKS_NAME, lines)
+    write_offsets(data_dir / HIGH_WATERMARKS_NAME, offsets)
 
 
 def read_high_watermarks(data_dir: Path) -> dict[TopicPartition, int]:
     """Return the stored high watermarks, none if unreadable: leaders send present ones."""
+    return read_offsets(data_dir / HIGH_WATERMARKS_NAME)
+
+
+def write_offsets(path: Path, offsets: Mapping[TopicPartition, int]) -> None:
+    """Replace a file of offsets, one a partition; on an `OSError` the old one remains."""
+    lines = [f"{one.topic} {one.name} {offset}" for one, offset in sorted(offsets.items())]
+    write_counted_lines(path, lines)
+
+
+def read_offsets(path: Path) -> dict[TopicPartition, int]:
+    """Return the offsets in such a file; none if it is unreadable, which is logged."""
 
     def parse(path: Path) -> dict[TopicPartition, int]:
-        return dict(map(_parse_high_watermark, read_counted_lines(path)))
+        return dict(map(_parse_offset, read_counted_lines(path)))
 
-    warning = "ignoring the high watermarks in %s: %s"
-    return read_or_ignore(data_dir / HIGH_WATERMARKS_NAME, parse, {}, warning)
+    return read_or_ignore(path, parse, {})
 
 
-def _parse_high_watermark(line: str) -> tuple[TopicPartition, int]:
+def _parse_offset(line: str) -> tuple[TopicPartition, int]:
     topic, name, offset = line.rsplit(" ", 2)
-    home, _, index = name.partition("-")
-    return TopicPartition(topic, int(home), int(index)), int(offset)
+    return TopicPartition.named(topic, name), int(offset)

@@ -24,7 +24,7 @@ from broker.log.data_directory import DELETED_NAME, DELETING_NAME, DataDirectory
 from broker.log.log import Log
 from broker.log.table import LogTable
 from broker.threads import LoopThread
-from broker.topic import TopicPartition
+from broker.topic import NO_HOME, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -251,7 +251,8 @@ class LogDeletions:
 
     def move_topics_aside(self, directory: DataDirectory, topics: Collection[str]) -> None:
         """Move the logs of topics aside; caller holds `removal_lock`."""
-        own = (one for one in directory.logs().items() if one[0].home == self._table.home)
+        homes = (self._table.home, NO_HOME)
+        own = (one for one in directory.logs().items() if one[0].home in homes)
         self.move_aside(directory, [path for partition, path in own if partition.topic in topics])
 
     def move_aside(self, directory: DataDirectory, paths: Iterable[Path]) -> None:

@@ -9,7 +9,7 @@ served from where it is, whatever the record says. The record's format:
     pylogctl-partition-directories 1
     generation N
     directory NUMBER PATH                 (one line a directory; the path with links resolved)
-    partition TOPIC HOME-INDEX NUMBER     (one line a partition)
+    partition TOPIC PARTITION NUMBER      (one line a partition)
     deleted TOPIC NUMBER                  (a topic deleted while that directory could not be used)
 
 The generation grows with every change, and whenever a directory fails. A directory with an older
@@ -38,7 +38,9 @@ from broker.log.data_directory import (
     UnusableDirectoryError,
     read_or_ignore,
 )
-from broker.topic import TopicPartition
+from broker.log.format import BATCHES
+from broker.log.side_files import METADATA_NAME
+from broker.topic import NO_HOME, TopicPartition
 
 _T = TypeVar("_T")
 _FIRST_LINE = "pylogctl-partition-directories 1"
@@ -85,15 +87,27 @@ class Places:
             if number not in paths:
                 raise ValueError(f"'{line}' names an unknown directory")
             if kind == "partition":
-                topic, _, home_index = name.rpartition(" ")
-                home, _, index = home_index.partition("-")
-                partition = TopicPartition(topic, int(home), int(index))
-                found.partitions[partition] = paths[number]
+                topic, _, one = name.rpartition(" ")
+                found.partitions[TopicPartition.named(topic, one)] = paths[number]
             elif kind == "deleted":
                 found.deleted.add((name, paths[number]))
             else:
                 raise ValueError(f"'{line}' is unknown")
         return found
+
+
+def _logs_of(directory: DataDirectory) -> dict[TopicPartition, Path]:
+    """Return the directories of all logs; of Kafka's names, those that have its files."""
+    found = directory.logs()
+    for partition, path in list(found.items()):
+        if partition.home == NO_HOME and not any(map(_is_of_batches, path.iterdir())):
+            logger.warning("%s is not a log: ignored", path)
+            del found[partition]
+    return found
+
+
+def _is_of_batches(path: Path) -> bool:
+    return path.name == METADATA_NAME or BATCHES.base_offset_of(path.name) is not None
 
 
 def was_moved(former: Path, now: Path) -> bool:
@@ -301,7 +315,7 @@ class DataDirectories:
         Returns the logs by data directory, and the former directories of logs that were moved.
         Raises `LogCorruptError` if a partition is in two directories.
         """
-        found = self.for_each(DataDirectory.logs)
+        found = self.for_each(_logs_of)
         left_behind: dict[DataDirectory, list[Path]] = {one: [] for one in found}
         for directory, logs in found.items():
             for partition, path in logs.items():
@@ -358,16 +372,17 @@ class DataDirectories:
         return directory
 
     def own_topics(self, directory: DataDirectory) -> set[str]:
-        """Return the topics that have a partition with this broker as its home in a directory."""
+        """Return the topics that have a partition of this broker, or without home, there."""
         return {
             partition.topic
             for partition, place in list(self.place_of.items())
-            if place is directory and partition.home == self._broker_id
+            if place is directory and partition.home in (self._broker_id, NO_HOME)
         }
 
     def remove_topic(self, topic: str) -> None:
         """Note that a topic is deleted here, also for directories that cannot be used now."""
-        own = [one for one in self.place_of if one.topic == topic and one.home == self._broker_id]
+        homes = (self._broker_id, NO_HOME)
+        own = [one for one in self.place_of if one.topic == topic and one.home in homes]
         for partition in own:
             directory = self.remove(partition)
             if directory is not None and directory.failure is not None:

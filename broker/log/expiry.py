@@ -14,7 +14,7 @@ class Aged(Protocol):
         """Return its bytes."""
 
     @property
-    def modified_ms(self) -> int:
+    def time_ms(self) -> int:
         """Return when its last message was appended, milliseconds since 1970."""
 
 
@@ -36,9 +36,9 @@ def written_times(segments: Sequence[Aged], now_ms: int) -> list[int]:
     times: list[int] = []
     next_ms: int | None = None
     for segment in reversed(segments):
-        if segment.modified_ms <= now_ms:
-            next_ms = segment.modified_ms
-        times.append(segment.modified_ms if next_ms is None else next_ms)
+        if segment.time_ms <= now_ms:
+            next_ms = segment.time_ms
+        times.append(segment.time_ms if next_ms is None else next_ms)
     return times[::-1]
 
 

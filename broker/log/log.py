@@ -15,26 +15,38 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
 
 from broker import errors
 from broker.clock import Clock
 from broker.files import is_out_of_descriptors, reason_of, sync_directory
 from broker.leader_epochs import LeaderEpochs
+from broker.log import compaction, producer_rows, producers, side_files
 from broker.log.flusher import Flushable
-from broker.log.format import ENTRIES
 from broker.log.log_parts import FlushedPart, Incarnations, Listeners, Unflushed
 from broker.log.log_segments import LogSegments, segment_of
-from broker.log.replica_files import EpochFile
-from broker.log.segment import Disk, FileSlice, Segment, SegmentFiles, write_error
-from broker.protocol.codec import Fault
-from broker.protocol.message import Scan
+from broker.log.producer_rows import AppendRow, ProducerRows, decode_rows, encode_rows
+from broker.log.producers import Producers
+from broker.log.replica_files import EpochFile, read_start_offset, write_start_offset
+from broker.log.segment import (
+    Appended,
+    CopiedEntries,
+    Disk,
+    FileSlice,
+    Segment,
+    SegmentFile,
+    SegmentFiles,
+    TimedOffset,
+    write_error,
+)
+from broker.protocol.message import ProducerStamp
 from broker.protocol.primitives import Buffer
+from broker.protocol.record_batch import HEADER_BYTES, RecordBatch
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition
 from broker.topic_settings import TopicConfig
@@ -45,30 +57,6 @@ _PROBE = bytes(64 << 10)
 _FLUSH_RETRY_S = 1.0
 _LOST_FORMER_NAME = "lost-former"
 """Before a flush that found no free descriptor is tried again."""
-
-
-class CopiedEntries(NamedTuple):
-    """Valid entries copied from another replica's log."""
-
-    data: memoryview
-    entry_count: int
-
-
-def whole_entries(
-    chunk: Buffer, partition: TopicPartition, offset: int, found: Scan | None = None
-) -> CopiedEntries:
-    """Return the whole entries in a chunk of another replica's log, read at `offset`.
-
-    A last entry that is cut is left out; a damaged one raises `InvalidMessageError`. `found` is the
-    scan of the chunk, if there is one.
-    """
-    found = found or ENTRIES.scan(chunk)
-    if found.fault not in (Fault.NONE, Fault.PARTIAL):
-        raise errors.InvalidMessageError(
-            f"{partition}: what another replica has at offset {offset + found.valid_bytes} came "
-            f"damaged: {found.fault.name}"
-        )
-    return CopiedEntries(memoryview(chunk)[: found.valid_bytes], found.entry_count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +124,10 @@ class Log:
         self.segments = LogSegments(partition, tuple(segments), parts.files, parts.clock)
         active = segments[-1]
         self.format = active.format
+        # of what `delete_records` has left; behind the end once that was lost
+        if self.format.counts_records:
+            self.segments.start_offset = read_start_offset(directory)
+        active.next_offset = max(active.next_offset, self.segments.start_offset)
         self._unflushed = Unflushed(unsynced_directories)
         self.log_end_offset = active.next_offset
         """The offset of the next append."""
@@ -163,6 +155,20 @@ class Log:
         self._has_lost_former = (directory / _LOST_FORMER_NAME).exists()
         self.is_replicated = False
         """Whether other brokers have copies of the log, or may have."""
+        self.producers: Producers | None = None
+        """Those of a log of batches, by which repeated batches are found."""
+        if self.format.counts_records:
+            self.producers = producers.rebuild(
+                partition, segments, active.next_offset, parts.clock.time_ms()
+            )
+        self._rows: ProducerRows | None = None
+        """Of a log of entries: its idempotent appends, by which repeated ones are found."""
+        if not self.format.counts_records:
+            self._rows = producer_rows.load(
+                partition, directory, active.next_offset, parts.clock.time_ms()
+            )
+        self.clean_offset = 0
+        """The offset up to which compaction has read the log."""
         self.incarnations = Incarnations()
         """Of a log without replicas."""
         self._is_visible_at_once = not config.flush_before_read
@@ -173,7 +179,7 @@ class Log:
     @property
     def log_start_offset(self) -> int:
         """Return the offset of the oldest message kept."""
-        return self.segments.all[0].base_offset
+        return self.segments.start_of(self.segments.all)
 
     @property
     def flushes_before_read(self) -> bool:
@@ -234,7 +240,7 @@ class Log:
             if self._epochs is not None:
                 self._epochs.settle()
             active, now_ms = self.segments.all[-1], self._clock.time_ms()
-            if self._is_roll_due(active, now_ms):
+            if self._is_roll_due(active, now_ms, ()):
                 active = self._roll(now_ms)
             self._write(active, _PROBE)
             self._undo_write(active, active.size)
@@ -260,35 +266,120 @@ class Log:
             self._schedule_flush(self, due_s)
         self._listeners.notify()
 
-    def append(self, message_set: Buffer, message_count: int, *, flush_now: bool = False) -> int:
-        """Write a message set at the log's end, and return the offset of its first entry.
+    def append(
+        self,
+        message_set: Buffer,
+        message_count: int,
+        *,
+        flush_now: bool = False,
+        stamp: ProducerStamp | None = None,
+    ) -> Appended:
+        """Write a message set at the log's end, and return where it is.
 
         It is readable once the high watermark has passed it. A set is never split, and rolling
         comes before it (Kafka 0.7 `Log.append`). If the disk refuses, nothing of the set is in the
         log.
 
         Args:
-            message_set: whole, valid entries; an empty one appends nothing.
+            message_set: whole, valid entries or batches; an empty one appends nothing. Batches get
+                their offsets and the leader epoch here.
             message_count: how many messages they hold, those inside wrappers counted singly.
             flush_now: request a flush at once, also of earlier appends; the flushed offset shows
                 when it is done.
+            stamp: of entries of an idempotent producer; what the log has of them is not appended.
         """
         if not len(message_set):
             if flush_now and self.log_end_offset != self.flushed_offset:
                 self._schedule_flush(self, self._clock.monotonic_s())
-            return self.log_end_offset
+            return Appended(self.log_end_offset, self.log_end_offset)
         try:
             with self._lock:
                 self._raise_if_not_writable()
                 if self._refusal is not None:
                     raise self._refusal()
-                offset = self._append_at_end(message_set, message_count)
-                due_s = self._next_flush_s(flush_now=flush_now)
+                offset = self.log_end_offset
+                content, next_offset, heads = self.format.place(
+                    message_set, offset, self._leader_epoch if self.is_replicated else 0
+                )
+                known = self._known_batch(heads) if heads else None
+                if stamp is not None:
+                    known = self._append_stamped(content, stamp)
+                elif known is None:
+                    self._append_at_end(content, message_count, next_offset, heads)
+                if self.log_end_offset != offset or flush_now:
+                    due_s = self._next_flush_s(flush_now=flush_now)
+                else:
+                    due_s = None
         except errors.StorageError as error:
             self._note_append_failure(error)
             raise
         self._note_appended(due_s)
-        return offset
+        # a third of the time that the class takes to make one, once for each request
+        return known or tuple.__new__(Appended, (offset, next_offset))
+
+    def _append_stamped(self, entries: Buffer, stamp: ProducerStamp) -> Appended | None:
+        """Append what the log lacks of a set; return where the set is if it has a part of it.
+
+        The caller holds `_lock`.
+        """
+        rows, offset = self._rows_for_append(), self.log_end_offset
+        known = rows.find(stamp)
+        base_offset, end = offset, offset + len(entries)
+        if known is not None:
+            base_offset, end = known[:2]
+            if (rest := memoryview(entries)[end - base_offset :]).nbytes == 0:
+                return Appended(base_offset, end)
+            entries, end = rest, offset + len(rest)
+            base_offset = end - len(entries) - (known.next_offset - known.base_offset)
+        row = AppendRow(offset, len(entries), stamp)
+        self._append_with_rows([row], entries, stamp.message_count, end, ())
+        return None if known is None else Appended(base_offset, end)
+
+    def _rows_for_append(self) -> ProducerRows:
+        if self._rows is None:
+            self._rows = ProducerRows(self.partition, self.directory)
+        return self._rows
+
+    def _append_with_rows(
+        self,
+        rows: list[AppendRow],
+        content: Buffer,
+        message_count: int,
+        next_offset: int,
+        heads: Sequence[RecordBatch],
+    ) -> None:
+        """Write rows, and then what they are of; caller holds `_lock`."""
+        known, now_ms = self._rows_for_append(), self._clock.time_ms()
+        try:
+            self._files.with_room(lambda: known.write(rows, now_ms))
+        except OSError as error:
+            raise self._storage_error("note an idempotent append to", error) from error
+        try:
+            self._append_at_end(content, message_count, next_offset, heads)
+        except errors.StorageError:
+            known.undo(rows)
+            raise
+        known.note(rows, now_ms)
+
+    def _cut_rows(self, end_offset: int) -> None:
+        """Drop the rows of what is not in the log; caller holds `_lock`."""
+        if (rows := self._rows) is not None:
+            try:
+                self._files.with_room(lambda: rows.cut(end_offset, self._clock.time_ms()))
+            except OSError as error:
+                self._fail("drop idempotent appends", error)
+                raise self._storage_error("drop idempotent appends of", error) from error
+
+    def rows_between(self, offset: int, end: int) -> bytes:
+        """Return the idempotent appends of what a follower reads; at the start, also those before.
+
+        As they are in the file; empty for a log of batches, which tell of them.
+        """
+        if self._rows is None:
+            return b""
+        return encode_rows(
+            self._rows.between(0 if offset <= self.log_start_offset else offset, end)
+        )
 
     def leave_out(self, offset: int) -> None:
         """Continue at a later offset, as the leader has lost the messages up to there, too."""
@@ -301,16 +392,22 @@ class Log:
             self._roll(now_ms)
 
     def append_copied(
-        self, entries: CopiedEntries, offset: int, appended_ms: int | None = None
+        self,
+        entries: CopiedEntries,
+        offset: int,
+        appended_ms: int | None = None,
+        rows: Buffer = b"",
     ) -> None:
         """Write entries of the leader at the log's end; also where clients may not append.
 
         Raises `OffsetOutOfRangeError`, and writes nothing, if the log does not end at `offset`.
         Retention counts their age from `appended_ms`, milliseconds since 1970, if that is earlier
-        than now.
+        than now. `rows` are the leader's for them, perhaps with others.
         """
         if not len(entries.data):
             return
+        if entries.heads and entries.heads[0].base_offset < offset:
+            self._begin_inside(entries.heads[0], offset)
         try:
             with self._lock:
                 self._raise_if_not_writable()
@@ -320,14 +417,35 @@ class Log:
                     )
                 if appended_ms is None and self._is_dated_back:
                     self._roll(self._clock.time_ms())  # younger ones must not keep them
-                self._append_at_end(entries.data, entries.entry_count)
-                if appended_ms is not None:
+                new_rows: list[AppendRow] = []
+                if rows:
+                    known, end = self._rows_for_append(), entries.next_offset
+                    new_rows = known.unknown(decode_rows(rows), end)
+                if new_rows:
+                    self._append_with_rows(new_rows, *entries)
+                else:
+                    self._append_at_end(*entries)
+                if appended_ms is not None and not self.format.counts_records:
                     self._date_back(appended_ms)
                 due_s = self._next_flush_s(flush_now=False)
         except errors.StorageError as error:
             self._note_append_failure(error)
             raise
         self._note_appended(due_s)
+
+    def _begin_inside(self, first: RecordBatch, offset: int) -> None:
+        """Have an empty log begin with the batch that holds its start, as its leader's does."""
+        with self._flush_lock, self._lock:
+            self._raise_if_not_writable()
+            if not self.log_start_offset == self.log_end_offset == offset:
+                raise errors.InvalidMessageError(
+                    f"{self.partition}: another replica has sent a batch of offset "
+                    f"{first.base_offset}, where {self.log_end_offset} is the next one"
+                )
+            self._set_start(offset)
+            self._replace_end(first.base_offset, keeps_start=False)
+            self.segments.all[-1].next_offset = self.log_end_offset = offset
+            self.flushed_offset = self.high_watermark = offset
 
     def _date_back(self, appended_ms: int) -> None:
         """Give the active segment the time of the messages copied into it; caller holds `_lock`."""
@@ -338,17 +456,25 @@ class Log:
             with suppress(OSError):  # counts as younger after the next start then
                 os.utime(active.file.fd, ns=(appended_ms * 1_000_000,) * 2)
 
-    def _append_at_end(self, message_set: Buffer, message_count: int) -> int:
-        """Write entries at the log's end, and return their offset; caller holds `_lock`."""
+    def _append_at_end(
+        self, content: Buffer, message_count: int, next_offset: int, heads: Sequence[RecordBatch]
+    ) -> None:
+        """Write entries or batches at the log's end; caller holds `_lock`."""
+        if self._rows is not None and self._rows.is_torn:
+            try:  # else rows would be taken for those of what is appended now
+                self._files.with_room(self._rows.settle)
+            except OSError as error:
+                raise self._storage_error("drop an idempotent append to", error) from error
         if self._epochs is not None and self._epochs.is_due:
             self._epochs.settle()
         now_ms = self._clock.time_ms()
         active = self.segments.all[-1]
-        if self._is_roll_due(active, now_ms):
+        if self._is_roll_due(active, now_ms, heads):
             active = self._roll(now_ms)
-        offset = self.log_end_offset
-        content, next_offset = self.format.place(message_set, offset)
+        position = active.size
         self._write(active, content)
+        if heads:
+            self._note_batches(active, position, heads, content)
         active.size += len(content)
         active.next_offset = next_offset
         active.modified_ms = self.last_append_ms = now_ms
@@ -359,7 +485,38 @@ class Log:
             self.high_watermark = next_offset
         self.appended_message_count += message_count
         self._unflushed.message_count += message_count
-        return offset
+
+    def _known_batch(self, heads: Sequence[RecordBatch]) -> Appended | None:
+        """Return where the batches of a producer are that it sends again; else validate them."""
+        assert self.producers is not None
+        known = self.producers.check(heads)
+        return None if known is None else Appended(known.base_offset, known.next_offset)
+
+    def _note_batches(
+        self, active: Segment, position: int, heads: Sequence[RecordBatch], content: Buffer
+    ) -> None:
+        """Note what was written in the segment's index, and of its producers."""
+        index = active.index
+        assert index is not None, f"the index of {active.path} is not loaded"
+        assert self.producers is not None
+        for head in heads:
+            index.add(head, position)
+            if head.producer_id < 0:
+                continue
+            now_ms = self._clock.time_ms()
+            aborted = self.producers.note(head, head.base_offset, now_ms, content)
+            if aborted is None:
+                continue
+            path = active.path.with_suffix(side_files.ABORTED_SUFFIX)
+            try:
+                side_files.append_aborted(path, aborted)
+            except OSError as error:
+                logger.error("%s: cannot write %s: %s", self.partition, path, error)
+
+    @property
+    def _leader_epoch(self) -> int:
+        """Return the epoch for batches appended now, of a replicated log."""
+        return max(0, self._leader_epochs.epochs.last_epoch)
 
     def _note_appended(self, due_s: float | None) -> None:
         """Schedule the flush of an append and notify listeners; caller holds no lock."""
@@ -422,6 +579,8 @@ class Log:
         It is durable now, or for one without messages before the first of them is written.
         """
         epochs, begun = self._leader_epochs, self.epochs.begun(epoch, start_offset)
+        with self._lock:  # a set that ends there with a part has its rest elsewhere
+            self._cut_rows(self.log_end_offset)
         if start_offset == self.log_end_offset:
             epochs.begin(begun)
         else:
@@ -467,6 +626,8 @@ class Log:
                 epochs.begin(LeaderEpochs())  # durable before the first message
             else:
                 epochs.remove()
+                if offset < self.segments.start_offset:
+                    self._set_start(offset)
                 self._replace_end(offset, keeps_start=False)
         self._listeners.notify()
 
@@ -499,10 +660,20 @@ class Log:
         if not keeps_start or offset < self.high_watermark:
             self.high_watermark = offset
         self.segments.all = (*kept, segment)
+        self.clean_offset = min(self.clean_offset, offset)
+        self._cut_rows(offset if keeps_start else 0)  # the leader tells of those before, too
         self.segments.find_bad()
         self.log_end_offset = offset
         if self.flushed_offset == offset:
             self._unflushed.message_count = 0
+        if self.producers is not None:
+            try:
+                self.producers = producers.truncated(
+                    self.producers, self.segments.all, offset, self._clock.time_ms()
+                )
+            except OSError as error:
+                self._fail("find the producers of", error)
+                raise self._storage_error("find the producers of", error) from error
 
     def read(self, offset: int, max_bytes: int, *, to_log_end: bool = False) -> FileSlice | None:
         """Return the slice of a file with the visible bytes from an offset on, None at their end.
@@ -519,15 +690,24 @@ class Log:
         visible_end = self.log_end_offset if to_log_end else self.high_watermark
         segments = self.segments.all
         found = None
-        if segments[0].base_offset <= offset < visible_end:
+        start = self.segments.start_offset
+        if segments[0].base_offset <= offset < visible_end and offset >= start:
             segment = segment_of(segments, offset)
-            base = segment.base_offset
             end = min(segment.next_offset, visible_end)
             if end <= offset:
                 raise self.segments.unreadable_offset(segments, end, offset)
-            file, position_of = self.segments.open(segment), self.format.position
-            position = position_of(base, offset)
-            length = min(max_bytes, position_of(base, end) - position)
+            file = segment.file or self._open(segment)
+            if file is None:
+                return self.read(offset, max_bytes, to_log_end=to_log_end)
+            position_of = self.format.position
+            position = position_of(segment, file, offset)
+            length = min(max_bytes, position_of(segment, file, end) - position)
+            if length <= 0 < max_bytes:  # compaction has left no batch up to the segment's end
+                if segment is not segments[-1] and end == visible_end:
+                    text = f"{self.partition} has lost its messages from offset {offset} to {end}"
+                    raise errors.LostOffsetsError(text, end)
+                is_last = end == visible_end
+                return None if is_last else self.read(end, max_bytes, to_log_end=to_log_end)
             found = FileSlice(file, position, length, self.segments)
             if segment.unreadable is not None:
                 found = self.segments.readable_part(segment, segment.unreadable, found)
@@ -535,6 +715,148 @@ class Log:
             raise self.segments.out_of_range(segments, visible_end, offset)
         self._raise_if_deleted()
         return found
+
+    def bytes_between(self, offset: int, end: int, enough_bytes: int) -> int:
+        """Return how many bytes a read of the messages from an offset up to a later one has.
+
+        Perhaps fewer, but `enough_bytes`. What cannot be found now, as on a failing disk, counts as
+        very many: a read tells why.
+        """
+        if not self.format.counts_records:
+            return end - offset
+        if enough_bytes <= HEADER_BYTES:  # of one batch
+            return HEADER_BYTES
+        segments = self.segments.all
+        first, last = segment_of(segments, offset), segment_of(segments, end)
+        position_of, open_file = self.format.position, self.segments.open
+        size = sum(
+            one.size for one in segments if first.base_offset <= one.base_offset < last.base_offset
+        )
+        try:
+            start = position_of(first, open_file(first), offset)
+            return size + position_of(last, open_file(last), end) - start
+        except (OSError, errors.ServerError):
+            return sys.maxsize
+
+    def _open(self, segment: Segment) -> SegmentFile | None:
+        """Return an open file of a segment; None once compaction has another one in its place."""
+        try:
+            file = self.segments.open(segment)
+        except errors.OffsetOutOfRangeError:
+            if not segment.is_replaced:
+                raise
+        else:
+            if not segment.is_replaced:
+                return file
+        with self._lock:  # the other one is in its place when the lock is free
+            return None
+
+    def offset_at(self, time_ms: int) -> TimedOffset | None:
+        """Return the first record that can be read from a time on; None without one.
+
+        Of a log of batches: only their records have times. `time_ms` is in milliseconds since 1970.
+        """
+        end = self.high_watermark
+        for segment in self.segments.all:
+            if segment.base_offset >= end:
+                break
+            if segment.size:
+                file = self._open(segment)
+                if file is None:
+                    return self.offset_at(time_ms)
+                found = self.format.find_time(segment, file, time_ms, self.log_start_offset)
+                if found is not None:
+                    return found if found.offset < end else None
+        return None
+
+    def delete_records(self, offset: int) -> None:
+        """Make all before an offset unreadable, durably; retention removes whole segments of it.
+
+        Of a log of batches. The offset is at most the high watermark, else `OffsetOutOfRangeError`;
+        nothing happens where the log starts behind it already.
+        """
+        if self.flushed_offset < offset <= self.high_watermark:
+            self.flush()  # else a crash could leave an end before the start
+        with self._lock:
+            self._raise_if_not_writable()
+            if offset > self.high_watermark:
+                raise self.segments.out_of_range(self.segments.all, self.high_watermark, offset)
+            if offset <= self.log_start_offset:
+                return
+            self._set_start(offset)
+        self._listeners.notify()
+
+    def _set_start(self, offset: int) -> None:
+        try:
+            write_start_offset(self.directory, offset)
+        except OSError as error:
+            raise self._storage_error("set the start of", error) from error
+        self.segments.start_offset = offset
+
+    def forget_unused_producers(self) -> None:
+        """Forget the producers that have sent nothing for a day."""
+        known = self._rows.producers if self._rows is not None else self.producers
+        if known is not None:
+            with self._lock:
+                known.expire(self._clock.time_ms())
+
+    @property
+    def stable_offset(self) -> int:
+        """Return the offset before which all is flushed, visible and of ended transactions."""
+        with self._lock:
+            start = self.producers.first_open_offset if self.producers else None
+            end = min(self.high_watermark, self.flushed_offset)
+            return end if start is None else min(start, end)
+
+    def last_offsets(self) -> set[int]:
+        """Return the last offsets of the last batches of all producers."""
+        with self._lock:
+            return {one.last_offset for one in self.producers.states()} if self.producers else set()
+
+    def replace_segments(self, replaced: Sequence[Segment], swap: Path) -> None:
+        """Put the segment that compaction has made of others in their place.
+
+        Nothing happens, but that its files are removed, if the log has changed there since, or is
+        not flushed there. Readers in flight keep the old files open.
+
+        Args:
+            replaced: neighbours, oldest first, and none of them active.
+            swap: the `.swap` file of the new segment, durable.
+        """
+        with self._flush_lock, self._lock:
+            self._raise_if_not_writable()
+            segments = self.segments.all
+            at = segments.index(replaced[0]) if replaced[0] in segments else len(segments)
+            end = at + len(replaced)
+            if (
+                segments[at:end] != tuple(replaced)
+                or end >= len(segments)
+                or replaced[-1].next_offset > self.flushed_offset
+            ):
+                compaction.discard(swap.with_suffix(""))
+                return
+            for one in replaced:
+                one.is_replaced = one.is_removed = True
+            first, last = replaced[0], replaced[-1]
+            try:
+                path = compaction.finish_swap(swap, last.next_offset)
+                size = path.stat().st_size
+            except OSError as error:
+                for one in replaced:  # readers get what is left of it
+                    one.is_replaced = one.is_removed = False
+                self._fail("compact", error)  # which files are there only the next start finds out
+                raise self._storage_error("compact", error, first) from error
+            segment = Segment(
+                self.directory,
+                first.base_offset,
+                size=size,
+                modified_ms=last.modified_ms,
+                format=self.format,
+                next_offset=last.next_offset,
+            )
+            self.segments.all = (*segments[:at], segment, *segments[end:])
+            for one in replaced:
+                self._files.discard(one)
 
     def replace_file(self, segment: Segment, path: Path) -> None:
         """Replace a segment's file by another with the same messages, durably.
@@ -593,9 +915,9 @@ class Log:
     def offsets_before(self, time_ms: int, max_offsets: int) -> list[int]:
         """Return segment starts, and the high watermark, written at or before a time, newest first.
 
-        `time_ms` is -1 for the latest offsets, -2 for the earliest, else milliseconds since 1970;
-        the high watermark counts as written now. The resolution is one segment (Kafka 0.7
-        `Log.getOffsetsBefore`).
+        None lies before the log start offset. `time_ms` is -1 for the latest offsets, -2 for the
+        earliest, else milliseconds since 1970; the high watermark counts as written now. The
+        resolution is one segment (Kafka 0.7 `Log.getOffsetsBefore`).
         """
         newest_first = self.segments.offsets_before(time_ms, self.high_watermark)
         return newest_first[: max(0, max_offsets)]
@@ -687,6 +1009,8 @@ class Log:
             self.flush()
         finally:
             with self._lock:
+                if self.failure is None and not self.is_deleted:
+                    self._write_state(self.segments.all[-1])
                 self.segments.close_files()
                 self._files.forget_writer(self)
             self._listeners.notify()
@@ -702,6 +1026,8 @@ class Log:
             with nullcontext() if self._epochs is None else self._epochs.moving_to(directory):
                 complete()
             self.segments.move_to(directory)
+            if self._rows is not None:
+                self._rows.directory = directory
             self._files.forget_writer(self)
             self.directory = directory
             self._unflushed.clear()
@@ -796,14 +1122,17 @@ class Log:
         self._unflushed.is_flush_scheduled = True
         return due_s
 
-    def _is_roll_due(self, active: Segment, now_ms: int) -> bool:
+    def _is_roll_due(self, active: Segment, now_ms: int, heads: Sequence[RecordBatch]) -> bool:
         if active.size > self._config.segment_bytes:
             return True
         since_ms = self.active_since_ms
         if since_ms is None:
             return False
+        age_ms, roll_ms = now_ms - since_ms, self._config.roll_ms
+        if (index := active.index) is not None:
+            return index.needs_roll(heads, age_ms, roll_ms)
         # a segment of its own once the clock went back, so that its time is that of all in it
-        return now_ms - since_ms > self._config.roll_ms or now_ms < active.modified_ms
+        return age_ms > roll_ms or now_ms < active.modified_ms
 
     def _roll(self, now_ms: int) -> Segment:
         """Roll: start a new segment at the log's end; caller holds `_lock`. Syncs nothing."""
@@ -819,10 +1148,25 @@ class Log:
                 self._unflushed.rolled_files.append(previous.file)
             self._files.put(previous, previous.file)
             previous.file = None
+        self._write_state(previous)
         self.active_since_ms = None
         self._is_dated_back = False
         self.segments.all = (*self.segments.all, segment)
         return segment
+
+    def _write_state(self, closed: Segment) -> None:
+        """Write the index of a closed segment, and a snapshot of the producers as of its end."""
+        self.format.close(closed)
+        if self.producers is None:
+            return
+        try:
+            self.producers.write_snapshot(
+                producers.snapshot_path(self.directory, self.log_end_offset)
+            )
+            bases = [one.base_offset for one in self.segments.all]
+            producers.remove(producers.stale_snapshots(self.directory, bases))
+        except OSError as error:  # found again in the batches
+            logger.warning("%s: no snapshot of its producers: %s", self.partition, error)
 
     def _write(self, active: Segment, message_set: Buffer) -> None:
         """Write at the active segment's end, or leave it unchanged; caller holds `_lock`."""
@@ -851,6 +1195,8 @@ class Log:
         """Sync, then advance the flushed offset or fail the log; caller holds `_flush_lock`."""
         started_s = self._clock.monotonic_s()
         try:
+            if self._rows is not None:
+                self._rows.sync(self._disk)
             part.sync(self._files, self._disk)
         except OSError as error:
             if is_out_of_descriptors(error):  # nothing has been lost

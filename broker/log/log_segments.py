@@ -18,7 +18,6 @@ from pathlib import Path
 from broker import errors
 from broker.clock import Clock
 from broker.files import is_out_of_descriptors, reason_of, sync_directory
-from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, has_good_entry, read_header
 from broker.log.segment import (
     Disk,
     FileSlice,
@@ -28,7 +27,6 @@ from broker.log.segment import (
     SegmentFiles,
     Unreadable,
 )
-from broker.protocol.codec import boundaries
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME
 from broker.topic import TopicPartition
 
@@ -50,6 +48,8 @@ class LogSegments:
     files: SegmentFiles
     clock: Clock
     has_bad: bool = False
+    start_offset: int = 0
+    """What `Log.delete_records` has left starts here, or in a later segment."""
 
     def __post_init__(self) -> None:
         self._format = self.all[-1].format
@@ -75,6 +75,10 @@ class LogSegments:
         )
         return kind(f"cannot read {self.partition}: {segment.path}: {reason_of(error)}")
 
+    def start_of(self, segments: tuple[Segment, ...]) -> int:
+        """Return where what can be read of the segments starts."""
+        return max(segments[0].base_offset, self.start_offset)
+
     def unreadable_offset(
         self, segments: tuple[Segment, ...], end: int, offset: int
     ) -> errors.OffsetOutOfRangeError:
@@ -95,13 +99,13 @@ class LogSegments:
         """Return the error of an offset that is not in the segments, of which `end` is the end."""
         return errors.OffsetOutOfRangeError(
             f"offset {offset} of {self.partition} is out of range: "
-            f"{segments[0].base_offset} to {end} can be read"
+            f"{self.start_of(segments)} to {end} can be read"
         )
 
     def boundaries_around(self, offset: int, visible_end: int) -> tuple[int, int]:
         """Return the entry starts, of good or damaged entries, next to an offset; see `Log`."""
         segments = self.all
-        if segments[0].base_offset <= offset < visible_end:
+        if self.start_of(segments) <= offset < visible_end:
             segment = segment_of(segments, offset)
             end = min(segment.next_offset, visible_end)
             if end <= offset:
@@ -109,14 +113,18 @@ class LogSegments:
                 if not isinstance(error, errors.LostOffsetsError):
                     raise error
                 return end, error.next_offset
-            file, position = self.open(segment), segment.position_of(offset)
+            if self._format.counts_records:
+                return offset, offset
+            file, format = self.open(segment), self._format
+            position = format.position(segment, file, offset)
+            last = format.position(segment, file, end)
             try:
-                before, after = boundaries_despite_damage(file, position, segment.position_of(end))
+                before, after = format.around(file, position, last)
             except OSError as error:
                 start = file.boundaries.floor(position)
                 noted = self.note_unreadable(FileSlice(file, start, 0, self), start)
                 raise noted or self._read_error(segment, error) from error
-            return segment.offset_of(before), segment.offset_of(after)
+            return format.offset(segment, file, before), format.offset(segment, file, after)
         if offset != visible_end:
             raise self.out_of_range(segments, visible_end, offset)
         return offset, offset
@@ -138,7 +146,9 @@ class LogSegments:
             count = len(candidates)
             while count and candidates[count - 1][1] > time_ms:
                 count -= 1
-        return [offset for offset, _ in reversed(candidates[:count])]
+        # a start behind which records were deleted stands for where the rest starts
+        starts = [max(offset, self.start_offset) for offset, _ in candidates[:count]]
+        return sorted(set(starts), reverse=True)
 
     def readable_part(
         self, segment: Segment, unreadable: Unreadable, found: FileSlice
@@ -165,7 +175,7 @@ class LogSegments:
         base = self._format.base_offset_of(found.file.path.name)
         assert base is not None
         segment = segment_of(self.all, base)
-        offset, path = self._format.offset(base, position), found.file.path
+        offset, path = self._format.offset(segment, found.file, position), found.file.path
         text = f"cannot read {self.partition} at offset {offset}: {path}: {reason}"
         error = errors.UnreadableError(text)
         known = segment.unreadable
@@ -173,7 +183,7 @@ class LogSegments:
             return error  # removed by retention since; or noted by another read
         if position >= segment.size or found.file.path.parent != segment.directory:
             return error  # truncated, or moved, since
-        start = _start_of_entry_at(found.file, found.position, position)
+        start = self._format.start_of(found.file, found.position, position)
         self._mark_unreadable(segment, start, position, text)
         return error
 
@@ -183,8 +193,8 @@ class LogSegments:
         segment.unreadable = Unreadable(start, position, self.clock.monotonic_s(), error)
         self.has_bad = True
         logger.error(
-            "%s; reads from offset %d to %d get this error until the file can be read again",
-            *(error, segment.offset_of(start), segment.next_offset),
+            "%s; reads from there to offset %d get this error until the file can be read again",
+            *(error, segment.next_offset),
         )
 
     def note_damage(self, offset: int) -> None:
@@ -226,10 +236,10 @@ class LogSegments:
             if _reason_unreadable(file, unreadable.position) is not None:
                 return None
             if unreadable.start < (size := segment.size):
-                start, _ = boundaries_despite_damage(file, unreadable.start, size)
+                start, _ = self._format.around(file, unreadable.start, size)
                 # a file that had become shorter has zeros there once it is appended to
-                if not has_good_entry(file.fd, start, size):
-                    self._note_damage_in(segment, segment.offset_of(start))
+                if not self._format.is_good(file.fd, start, size):
+                    self._note_damage_in(segment, self._format.offset(segment, file, start))
         except OSError:
             return None
         segment.unreadable = None
@@ -241,6 +251,7 @@ class LogSegments:
         segment = Segment(directory, offset, size=0, modified_ms=now_ms, format=self._format)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
         segment.file = self.files.with_room(lambda: segment.open(flags))
+        self._format.prepare([segment])
         return segment
 
     def cut_files(self, directory: Path, offset: int, disk: Disk) -> list[Segment]:
@@ -260,26 +271,27 @@ class LogSegments:
 
     def _shortened(self, segment: Segment, offset: int, disk: Disk) -> Segment:
         """Truncate a segment's file, durably, and return the segment that ends at the offset."""
-        size = segment.position_of(offset)
         file = segment.file or self.files.with_room(lambda: segment.open(os.O_RDWR))
+        size = self._format.position(segment, file, offset)
         # a file that had become shorter gets zeros there, which can be read
         file_end = os.fstat(file.fd).st_size
         lost_from = size
         if file_end < size:
-            lost_from = _start_of_entry_at(file, file.boundaries.floor(file_end), file_end)
+            lost_from = self._format.start_of(file, file.boundaries.floor(file_end), file_end)
         disk.truncate(file.fd, size)
         disk.sync(file.fd)  # else the next segment could overlap it after a crash
         self.files.discard(segment)
         segment.is_removed = True
         # not the same object, as readers may still use it with its old size
-        left = segment.copy(size=size)
+        left = segment.copy(size=size, next_offset=offset)
+        self._format.shorten(left)
         if (damage := segment.damage) is not None and damage.offset < offset:
             left.damage, left.is_given_up = damage, segment.is_given_up
         if (unreadable := segment.unreadable) is not None and unreadable.start < size:
             left.unreadable = unreadable
         if lost_from < size:
             left.is_given_up = False
-            self._note_damage_in(left, segment.offset_of(lost_from))
+            self._note_damage_in(left, self._format.offset(left, file, lost_from))
         return left
 
     def close_files(self) -> None:
@@ -295,7 +307,9 @@ class LogSegments:
             segment.directory = directory  # for readers that are about to open it
         self.close_files()
         # not the same objects, as files of the old ones may be put into the cache later
-        self.all = tuple(one.copy(size=one.size) for one in former)
+        self.all = tuple(one.copy(size=one.size, next_offset=one.next_offset) for one in former)
+        for one, before in zip(self.all, former, strict=True):
+            one.index = before.index
 
 
 def segment_of(segments: Sequence[Segment], offset: int) -> Segment:
@@ -314,16 +328,3 @@ def _reason_unreadable(file: SegmentFile, position: int) -> str | None:
     except OSError as error:
         return error.strerror or str(error)
     return f"the file ends at byte {os.fstat(file.fd).st_size}"
-
-
-def _start_of_entry_at(file: SegmentFile, start: int, position: int) -> int:
-    """Return the start of the entry that holds `position`, walking from the entry start `start`."""
-    while start < position:
-        length = boundaries(os.pread(file.fd, min(BLOCK_BYTES, position - start), start))[-1]
-        if length == 0:
-            header = read_header(file.fd, start)
-            if header is None or not start < header.end <= position:
-                return start
-            length = header.end - start
-        start += length
-    return start

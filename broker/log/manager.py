@@ -18,27 +18,31 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from uuid import UUID
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.errors import LogCorruptError, StorageError
 from broker.files import reason_of
 from broker.log.checkpoints import Checkpoints
-from broker.log.creation import LogCreation, refuse_until_ordered
+from broker.log.cleaner import Cleaner
+from broker.log.creation import LogCreation, new_topic_id, refuse_until_ordered
 from broker.log.data_directory import DataDirectory, RecoveryPoint, point_of, read_recovery_points
 from broker.log.deletion import LogDeletions
 from broker.log.directories import DataDirectories
 from broker.log.flusher import Flusher, PeriodicTask
+from broker.log.format import format_of
 from broker.log.log import Log, LogParts
 from broker.log.moves import Moves
 from broker.log.recovery import Recovery, holes, is_whole, list_segments, recover, restore_end
 from broker.log.replica_files import EpochFile, read_creation_id, read_epochs, read_record
 from broker.log.retention import Retention
 from broker.log.segment import Disk, Segment, SegmentFiles
+from broker.log.side_files import METADATA_NAME, SideFileError, read_topic_id, write_topic_id
 from broker.log.table import HomeTopics, LogSettings, LogTable
 from broker.stats import FLUSH_BOUNDS_S, SharedStats
 from broker.times import parse_times_of_day, seconds_to_next
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_KAFKA, NO_HOME, TopicPartition
 from broker.topic_settings import TopicOverrides
 
 
@@ -63,7 +67,7 @@ class _Contents:
     was_recovered: bool = False
     logs: list[Log] = field(default_factory=list)
     failures: list[tuple[TopicPartition, RecoveryPoint, Exception]] = field(default_factory=list)
-    """The logs that could not be opened."""
+    """The logs that could not be opened, but for replicas that others have as well."""
     recoveries: list[Recovery] = field(default_factory=list)
     gone: set[TopicPartition] = field(default_factory=set)
     """Partitions with a recovery point and no log."""
@@ -139,11 +143,41 @@ class Loader:
         self.table.topics.load()
         if deleted:
             deletions.forget(deleted)
+        self._take_in({key: path for logs in found.values() for key, path in logs.items()})
         self.checkpoints.load_high_watermarks()
         return found
 
+    def _take_in(self, found: Mapping[TopicPartition, Path]) -> None:
+        """Record the topics of directories that a Kafka broker has written, with their ids."""
+        topics = self.table.topics
+        known = {*topics.names(), *(one.topic for one in found if one.home == self.table.home)}
+        new: dict[str, list[TopicPartition]] = {}
+        for partition in sorted(found):
+            if (
+                partition.home == NO_HOME
+                and partition.topic not in known
+                and not self._is_replica(partition, found[partition])
+            ):
+                new.setdefault(partition.topic, []).append(partition)
+        for topic, partitions in new.items():
+            ids = filter(None, (_read_metadata(found[one]) for one in partitions))
+            topic_id = next((one.hex for one in ids), new_topic_id())
+            logger.info("taking in topic '%(topic)s', which was put here", {"topic": topic})
+            topics.set_explicit(topic, partitions[-1].index + 1, topic_id)
+
+    def _is_here(self, partition: TopicPartition) -> bool:
+        return partition.home in (self.table.home, NO_HOME)
+
+    def _is_replica(self, partition: TopicPartition, directory: Path) -> bool:
+        """Return whether a log is of a partition that other brokers may have as well."""
+        if partition.home != NO_HOME:
+            return partition.home != self.table.home
+        with suppress(OSError):
+            return read_creation_id(directory) is not None
+        return False
+
     def _begin_incarnation(self, log: Log, start_offset: int) -> None:
-        if log.partition.home == self.table.home:
+        if self.table.is_own(log.partition):
             log.incarnations.begin(
                 self.table.directories.incarnation,
                 start_offset,
@@ -163,9 +197,6 @@ class Loader:
     def _leave_offline(
         self, partition: TopicPartition, point: RecoveryPoint, reason: Exception
     ) -> None:
-        if partition.home != self.table.home:
-            logger.error("the replica of %s is not used: %s", partition, reason)
-            return
         error = StorageError(
             f"{partition} is offline: {reason}; mend it and start the broker again, "
             "or delete the topic"
@@ -178,20 +209,23 @@ class Loader:
     ) -> _Contents:
         """Open the logs in a data directory, recovered if it was not closed cleanly."""
         is_clean = directory.is_clean()
-        points = {
-            parent: read_recovery_points(parent)
-            for parent in {directory.path, *(path.parent for path in logs.values())}
-        }
-        home = self.table.home
-        known = {TopicPartition(topic, home, n) for topic, n in points[directory.path] or ()}
-        contents = _Contents(was_recovered=not is_clean and bool(logs), gone=known - logs.keys())
+        homes = {path.parent: one.home for one, path in logs.items() if not self._is_here(one)}
+        homes[directory.path] = self.table.home
+        points = {parent: read_recovery_points(parent, home) for parent, home in homes.items()}
+        contents = _Contents(
+            was_recovered=not is_clean and bool(logs),
+            gone=(points[directory.path] or {}).keys() - logs.keys(),
+        )
         for partition, path in sorted(logs.items()):
-            point = point_of((partition.topic, partition.index), points[path.parent])
+            point = point_of(partition, points[path.parent])
             high_watermark = self.checkpoints.high_watermarks[directory].get(partition, 0)
             try:
                 self._load_log(partition, path, point, high_watermark, contents, is_clean=is_clean)
             except (LogCorruptError, StorageError, OSError) as error:
-                contents.failures.append((partition, point, error))
+                if self._is_replica(partition, path):
+                    logger.error("the replica of %s is not used: %s", partition, error)
+                else:
+                    contents.failures.append((partition, point, error))
         return contents
 
     def _load_log(
@@ -206,9 +240,11 @@ class Loader:
     ) -> None:
         """Open a log that is on disk, recovered if it was not closed cleanly."""
         recoveries: list[Recovery] = []
-        segments = list_segments(directory)
-        end_offset = point.offset or 0
         creation_id = read_creation_id(directory)
+        if creation_id is None and self._is_here(partition):
+            self._validate_own(partition, directory)
+        segments = list_segments(directory, format_of(partition))
+        end_offset = point.offset or 0
         is_good = is_clean and bool(segments) and is_whole(segments, end_offset)
         has_copies = creation_id is not None and (is_good or self._has_copies(directory))
         if segments and not is_good:
@@ -244,6 +280,27 @@ class Loader:
         contents.logs.append(log)
         contents.recoveries += recoveries
 
+    def _validate_own(self, partition: TopicPartition, directory: Path) -> None:
+        """Validate that a log without replicas is of the topic that is on record."""
+        topics = self.table.topics
+        expected = topics.format_of(partition.topic)
+        if partition.format != expected:
+            raise LogCorruptError(
+                f"topic '{partition.topic}' has the format {expected}, and {directory} is a log "
+                f"of the format {partition.format}, which has to be moved out of the data directory"
+            )
+        if partition.format == FORMAT_KAFKA:
+            topic_id = UUID(topics.creation_id(partition.topic))
+            found = _read_metadata(directory)
+            if found is None:
+                write_topic_id(directory, topic_id)
+            elif found != topic_id:
+                raise LogCorruptError(
+                    f"{directory / METADATA_NAME} is of a topic with the id {found}, and topic "
+                    f"'{partition.topic}' has the id {topic_id} here; without that file the log is "
+                    "taken as one of this topic"
+                )
+
     def _has_copies(self, directory: Path) -> bool:
         """Return whether other replicas were in sync, so that what is lost is copied from them."""
         record = read_record(directory)
@@ -266,8 +323,21 @@ class Loader:
         )
         if not reuses:
             restore_end(
-                directory, segments, end_offset, time_ms=self.creation.parts.clock.time_ms()
+                *(directory, segments, end_offset),
+                time_ms=self.creation.parts.clock.time_ms(),
+                format=format_of(partition),
             )
+
+
+def _read_metadata(directory: Path) -> UUID | None:
+    """Return the topic id in a directory, None if it is missing or damaged, which is logged."""
+    try:
+        return read_topic_id(directory / METADATA_NAME)
+    except FileNotFoundError:
+        return None
+    except SideFileError as error:
+        logger.warning("%s; it is written again", error)
+        return None
 
 
 _FIRST_RETENTION_DELAY_S = 60.0
@@ -307,6 +377,9 @@ class LogManager:
         self.deletions = LogDeletions(self.table, self.checkpoints)
         self.moves = Moves(self.table, self.deletions, self.checkpoints)
         self.retention = Retention(self.table, self.settings, clock)
+        self.cleaner = Cleaner(
+            *(self.table, self.settings, clock, self.retention.time.now_ms, self._disk.sync)
+        )
         parts = LogParts(
             clock=clock,
             files=self.files,
@@ -376,7 +449,9 @@ class LogManager:
             self.checkpoints.write_high_watermarks_or_log,
             lambda: config.high_watermark_checkpoint_ms / 1000,
         )
-        self._tasks = [checkpoint, retention, space, high_watermarks]
+        self.cleaner.load()
+        cleaner = PeriodicTask("log-cleaner", self.cleaner.run, self._cleaner_delay_s)
+        self._tasks = [checkpoint, retention, cleaner, space, high_watermarks]
         self.deletions.remove_in_background()
         self._flusher.start()
         for task in self._tasks:
@@ -390,6 +465,9 @@ class LogManager:
         if times := parse_times_of_day(config.cleanup_times):
             return seconds_to_next(times, self._clock.time_ms() / 1000)
         return config.cleanup_interval_ms / 1000
+
+    def _cleaner_delay_s(self) -> float:
+        return self.settings.broker.cleaner_backoff_ms / 1000
 
     def partition_count(self) -> int:
         """Return how many partitions are here, with those without messages, which have no log."""
@@ -413,7 +491,9 @@ class LogManager:
         for log in logs:
             log.reconfigure(self.settings.of(log.partition.topic))
         if self._tasks:
-            checkpoint, retention, *_ = self._tasks
+            checkpoint, retention, cleaner, *_ = self._tasks
+            if config.cleaner_backoff_ms != before.cleaner_backoff_ms:
+                cleaner.set_delay(self._cleaner_delay_s)
             if config.checkpoint_interval_ms != before.checkpoint_interval_ms:
                 checkpoint.set_delay(self._checkpoint_delay_s)
             if (config.cleanup_interval_ms, config.cleanup_times) != (
@@ -448,6 +528,7 @@ class LogManager:
 
     def _stop_and_close(self) -> None:
         self.moves.stop()
+        self.cleaner.stop()
         for task in reversed(self._tasks):
             task.stop()
         self._flusher.stop()

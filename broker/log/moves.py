@@ -15,6 +15,7 @@ import logging
 import os
 import queue
 import shutil
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from typing import NamedTuple
 from broker import errors
 from broker.files import DIRECTORY_MODE, opened, reason_of, sync_directory, write_all
 from broker.log.checkpoints import Checkpoints
+from broker.log.compaction import CLEANED_SUFFIX, SWAP_SUFFIX
 from broker.log.data_directory import MOVED_FROM_NAME, MOVING_NAME, DataDirectory
 from broker.log.deletion import LogDeletions
 from broker.log.log import Log
@@ -41,6 +43,7 @@ _SMALL_BYTES = 1 << 18
 _FILE_BYTES = 1 << 14
 """Counted for each file still to be created, as that takes time too."""
 _MAX_PASSES = 100
+_COARSE_NS = 2_000_000_000
 
 logger = logging.getLogger(__name__)
 
@@ -243,6 +246,7 @@ class LogCopy:
         self._moving = move.target / MOVING_NAME
         self._directory = self._moving / f"{log.partition.topic}_{log.partition.name}"
         self._copied: dict[int, _Copied] = {}
+        self._others: dict[str, tuple[int, int, int]] = {}  # copied files that do not change now
 
     def catch_up(self) -> None:
         """Copy the log until little is left; `StorageError` if it grows faster than its copy."""
@@ -251,6 +255,8 @@ class LogCopy:
         for _ in range(_MAX_PASSES):
             segments = self._log.segments.all
             self._copy_segments(segments)
+            with suppress(FileNotFoundError):  # removed by retention or a deletion
+                self._copy_other_files()
             if self._left(self._log.segments.all) <= _SMALL_BYTES:
                 return
         raise errors.StorageError(f"{self._log.partition} grows faster than it is copied")
@@ -280,11 +286,11 @@ class LogCopy:
         for segment in segments:  # retention and list-offsets requests go by the files' times
             time_ns = segment.modified_ms * 1_000_000
             os.utime(self._directory / segment.path.name, ns=(time_ns, time_ns))
-        names = {segment.path.name for segment in segments}
+        self._copy_other_files()
+        names = {segment.path.name for segment in segments} | self._others.keys()
         for path in list(self._directory.iterdir()):
             if path.name not in names:  # removed by retention, truncated, or of an earlier attempt
                 path.unlink()
-        self._copy_other_files()
         note = self._directory / MOVED_FROM_NAME
         with opened(note, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd:
             write_all(fd, str(self._former.resolve()).encode())
@@ -356,18 +362,36 @@ class LogCopy:
                 os.fsync(target)
 
     def _copy_other_files(self) -> None:
-        """Copy the files that are no segments: leader epochs, side files of recovery, others."""
+        """Copy the files that are no segments: indexes, leader epochs, those of recovery, others.
+
+        Those copied before are copied again if they have changed, or may have, as the times of
+        files are coarse.
+        """
+        others = {}
+        recent_ns = time.time_ns() - _COARSE_NS
         for path in self._former.iterdir():
             is_segment = self._log.format.base_offset_of(path.name) is not None
             if is_segment or path.name == MOVED_FROM_NAME or not path.is_file():
                 continue
-            target = self._directory / path.name
-            shutil.copy2(path, target, follow_symlinks=False)
-            if not target.is_symlink():
-                with opened(target, os.O_RDONLY) as fd:
-                    os.fsync(fd)
+            if path.suffix in (CLEANED_SUFFIX, SWAP_SUFFIX):
+                continue  # of a compaction under way, whose segments may be others by then
+            status = path.lstat()
+            state = status.st_ino, status.st_size, status.st_mtime_ns
+            if state != self._others.get(path.name) or status.st_mtime_ns > recent_ns:
+                _copy_file(path, self._directory / path.name)
+            others[path.name] = state
+        self._others = others
 
     def discard(self) -> None:
         """Remove the copy, unless it got its final path."""
         with suppress(OSError):  # the next start removes it
             shutil.rmtree(self._directory)
+
+
+def _copy_file(path: Path, target: Path) -> None:
+    """Copy a file, or a link, with its times, durably."""
+    target.unlink(missing_ok=True)
+    shutil.copy2(path, target, follow_symlinks=False)
+    if not target.is_symlink():
+        with opened(target, os.O_RDONLY) as fd:
+            os.fsync(fd)

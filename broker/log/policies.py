@@ -72,7 +72,7 @@ class PluggedPolicy:
     def ask(self, partition: TopicPartition, segment: Segment) -> None:
         """Raise `StorageError` if a segment must stay; called in the policy's thread."""
         path = segment.path
-        place = (path, segment.base_offset, segment.next_offset, segment.size, segment.modified_ms)
+        place = (path, segment.base_offset, segment.next_offset, segment.size, segment.time_ms)
         self._asked = (time.monotonic(), path)
         try:
             if not self._plugin(ExpiredSegment(partition.topic, partition.name, *place)):

@@ -8,7 +8,6 @@ are kept in a side file next to the segment.
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import itertools
 import logging
@@ -21,9 +20,10 @@ from typing import NamedTuple
 
 from broker.errors import LogCorruptError
 from broker.files import opened, sync_directory, validate_no_link, write_all
-from broker.log.format import ENTRIES, LogFormat
-from broker.log.scan import BLOCK_BYTES, boundaries_around, find_entry, scan_blocks
-from broker.log.segment import Segment, SegmentFile
+from broker.log.compaction import finish_swaps
+from broker.log.format import ENTRIES
+from broker.log.scan import BLOCK_BYTES
+from broker.log.segment import LogFormat, Segment
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -49,6 +49,8 @@ def list_segments(directory: Path, format: LogFormat = ENTRIES) -> list[Segment]
     broker's.
     """
     validate_no_link(directory)
+    if format.counts_records:
+        finish_swaps(directory)
     segments = []
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -62,11 +64,12 @@ def list_segments(directory: Path, format: LogFormat = ENTRIES) -> list[Segment]
                     directory,
                     base_offset,
                     size=status.st_size,
-                    modified_ms=format.time_ms(status),
+                    modified_ms=status.st_mtime_ns // 1_000_000,
                     format=format,
                 )
                 segments.append(segment)
     segments.sort(key=attrgetter("base_offset"))
+    format.prepare(segments)
     return segments
 
 
@@ -145,11 +148,13 @@ def recover(
     validate_contiguity(partition, segments, flushed_to=flushed_to)
     point = max(segments[0].base_offset, point)
     index = bisect_right(segments, point, key=attrgetter("base_offset")) - 1
-    position = segments[index].position_of(point)
     for at in range(index, len(segments)):
         segment = segments[at]
-        valid_end = _sync_valid(segment, position)
-        position = 0
+        valid_end = _sync_valid(segment, point if at == index else segment.base_offset)
+        if recovery_point is not None and at < len(segments) - 1:
+            end = segment.format.open_end(segment)
+            if end >= recovery_point:  # gaps of Kafka's compaction are before it
+                segment.next_offset = end
         if valid_end == segment.size and (
             at == len(segments) - 1
             or segment.next_offset == segments[at + 1].base_offset
@@ -158,6 +163,9 @@ def recover(
             continue
         found += _cut(partition, segments, at, valid_end, time_ms)
         break
+    for segment in segments[index:]:
+        segment.format.shorten(segment)
+    segments[0].format.prepare(segments)
     sync_directory(segments[0].directory)
     return found
 
@@ -178,7 +186,9 @@ def _cut_shortened(
             found += _cut(partition, [segment], 0, valid_end, time_ms)
         if segment is segments[-1] or not is_cut:
             continue  # `restore_end` goes on behind it; or the next segment is missing
-        if segment.size:
+        if segment.format.counts_records:
+            segment.next_offset = end  # a gap as compaction leaves one
+        elif segment.size:
             _add_empty(segment.directory, segments, segment.next_offset, segment.modified_ms)
     return found
 
@@ -187,63 +197,56 @@ def _end_despite_damage(segment: Segment) -> int:
     """Return the position after the last whole message of a segment, damage before it or not."""
     file, position = segment.open(), 0
     while True:
-        position = end = _scan_to_fault(file.fd, position, segment.size)
-        following = find_entry(file.fd, end + 1, segment.size)
+        end = segment.format.valid_end(segment, file, position)
+        following = segment.format.find(file.fd, end + 1, segment.size)
         if following is None:
             return end
         position = following
 
 
-def restore_end(directory: Path, segments: list[Segment], end_offset: int, *, time_ms: int) -> None:
+def restore_end(
+    directory: Path,
+    segments: list[Segment],
+    end_offset: int,
+    *,
+    time_ms: int,
+    format: LogFormat = ENTRIES,
+) -> None:
     """Start a log at a later offset after it lost its tail, so that no offset is given out twice.
 
-    A new last segment, added to the list, starts at `end_offset`; the hole before it is marked.
+    A new last segment, added to the list, starts at `end_offset`; the hole before it is marked in
+    logs whose offsets count bytes.
     """
-    if segments and segments[-1].size:
+    if segments and segments[-1].size and not format.counts_records:
         _add_empty(directory, segments, segments[-1].next_offset, segments[-1].modified_ms)
-    _add_empty(directory, segments, end_offset, time_ms)
+    _add_empty(directory, segments, end_offset, time_ms, format)
+    format.prepare(segments)
     sync_directory(directory)
 
 
 def _add_empty(
-    directory: Path, segments: list[Segment], base_offset: int, modified_ms: int
+    directory: Path,
+    segments: list[Segment],
+    base_offset: int,
+    modified_ms: int,
+    format: LogFormat = ENTRIES,
 ) -> None:
     """Create an empty segment, with a time for retention."""
-    segment = Segment(directory, base_offset, size=0, modified_ms=modified_ms)
+    segment = Segment(directory, base_offset, size=0, modified_ms=modified_ms, format=format)
     file = segment.open(os.O_RDWR | os.O_CREAT | os.O_EXCL)
     os.utime(file.fd, ns=(modified_ms * 1_000_000,) * 2)
     insort(segments, segment, key=attrgetter("base_offset"))
 
 
-def _sync_valid(segment: Segment, position: int) -> int:
-    """Return the end of a segment's valid entries, and make its data durable."""
+def _sync_valid(segment: Segment, offset: int) -> int:
+    """Return the end of a segment's valid messages, good up to an offset; make it durable."""
     file = segment.open()
     try:
-        end = _find_valid_end(file, min(position, segment.size), segment.size)
+        position = min(segment.format.position(segment, file, offset), segment.size)
+        end = segment.format.valid_end(segment, file, position)
         os.fsync(file.fd)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(segment.path)) from error
-    return end
-
-
-def _find_valid_end(file: SegmentFile, position: int, size: int) -> int:
-    """Return where the valid entries of a segment file end.
-
-    The file is good up to `position`, which is trusted only if it proves to be a boundary.
-    """
-    end = _scan_to_fault(file.fd, position, size)
-    if end > position or position in (0, size):
-        return end
-    with contextlib.suppress(LogCorruptError):
-        if boundaries_around(file, position, size)[0] == position:
-            return end
-    return _scan_to_fault(file.fd, 0, size)
-
-
-def _scan_to_fault(fd: int, position: int, size: int) -> int:
-    end = position
-    for block in scan_blocks(fd, position, size):
-        end = block.end
     return end
 
 
@@ -256,13 +259,14 @@ def _cut(
     while len(segments) > at + 1:
         segment = segments.pop()
         side_file = _side_name(segment.path, stamp)
-        for path in segment.format.files_of(segment.path):
-            path.rename(side_file if path == segment.path else _side_name(path, stamp))
+        for path in segment.format.files_of(segment.path)[:-1]:
+            path.unlink(missing_ok=True)
+        segment.path.rename(side_file)
         found.append(
             Recovery(partition, segment.path, segment.base_offset, segment.size, side_file)
         )
     segment = segments[at]
-    offset = segment.offset_of(valid_end)
+    offset = segment.format.offset(segment, segment.open(), valid_end)
     if valid_end < segment.size:
         side_file = cut_file(segment.path, valid_end, time_ms)
         found.append(Recovery(partition, segment.path, offset, segment.size - valid_end, side_file))

@@ -101,6 +101,19 @@ class EpochFile:
             self._written = self.epochs = _NONE
 
 
+_START_NAME = "log-start-offset"
+
+
+def read_start_offset(directory: Path) -> int:
+    """Return where a log starts whose first records were deleted, 0 without the file."""
+    return read_or_ignore(directory / _START_NAME, lambda path: int(path.read_text()), 0)
+
+
+def write_start_offset(directory: Path, offset: int) -> None:
+    """Write where a log starts, durably."""
+    write_atomically(directory / _START_NAME, b"%d\n" % offset)
+
+
 _CREATION_ID_NAME = "replica-creation-id"
 _RECORD_NAME = "replica-record"
 

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 
 from broker.clock import Clock
@@ -21,6 +22,7 @@ from broker.log.log import Log
 from broker.log.policies import PluggedPolicy, plugged_policies
 from broker.log.segment import Segment
 from broker.log.table import LogSettings, LogTable
+from broker.properties import INT64_MAX
 from broker.stats import ELECTION_BOUNDS_S, Histogram
 from broker.topic import TopicPartition
 from broker.topic_settings import TopicConfig
@@ -107,10 +109,7 @@ class Retention:
         """Return which segments are dated in the future, None without one."""
         latest_ms = self._clock.time_ms() + MAX_CLOCK_DIFFERENCE_S * 1000
         found = [
-            one
-            for log in self._table.all()
-            for one in log.segments.all
-            if one.modified_ms > latest_ms
+            one for log in self._table.all() for one in log.segments.all if one.time_ms > latest_ms
         ]
         if not found:
             return None
@@ -126,7 +125,7 @@ class Retention:
 
         For their size the log counts as one that ends at `end_offset`, as its leader's does.
         """
-        config = self._settings.of(log.partition.topic)
+        config = self._config_of(log)
         now_ms = self.time.now_ms()
         least_ms = now_ms + 1000 * MAX_CLOCK_DIFFERENCE_S - config.retention_ms
         segments, since_ms = log.segments.all, log.active_since_ms or 0
@@ -143,6 +142,13 @@ class Retention:
                 return True
             before_ms = written_ms
         return False
+
+    def _config_of(self, log: Log) -> TopicConfig:
+        """Return the settings of a log; what is only compacted is never too old or too much."""
+        config = self._settings.of(log.partition.topic)
+        if config.cleanup_policy == "compact" and log.format.counts_records:
+            return replace(config, retention_ms=INT64_MAX, retention_bytes=-1)
+        return config
 
     def apply(self) -> None:
         """Remove the segments past retention of all logs."""
@@ -161,6 +167,7 @@ class Retention:
             prepare_removal(policy, self._settings.broker, partition, segment.path)
 
         for log in self._table.all():
+            log.forget_unused_producers()
             policy = self._settings.of(log.partition.topic).cleanup_policy
             if policy in self._plugged:
                 plugged.setdefault(policy, []).append(log)
@@ -198,7 +205,7 @@ class Retention:
 
         removed = apply_retention(
             log,
-            self._settings.of(log.partition.topic),
+            self._config_of(log),
             now_ms=now_ms,
             prepare=prepare,
             lock=lock,
@@ -208,6 +215,11 @@ class Retention:
         with lock:  # two threads count
             self.removed_bytes += sum(one.size for one in removed)
         return failures
+
+
+def _count_before(segments: Sequence[Segment], *, offset: int) -> int:
+    """Return how many segments have only records that were deleted."""
+    return sum(one.size and one.next_offset <= offset for one in segments)
 
 
 def apply_retention(
@@ -230,6 +242,7 @@ def apply_retention(
         for choose in (
             partial(expired_count, now_ms=now_ms, retention_ms=config.retention_ms),
             partial(excess_count, retention_bytes=config.retention_bytes),
+            partial(_count_before, offset=log.log_start_offset),
         ):
             with lock:
                 segments = log.prepare_removal(choose) if is_there() else ()

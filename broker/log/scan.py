@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 from broker.errors import LogCorruptError
-from broker.log.format import ENTRIES
-from broker.log.segment import SPACING_BYTES, SegmentFile
+from broker.log.segment import SPACING_BYTES, FoundScan, SegmentFile
 from broker.protocol import codec, message
 from broker.protocol.checksum import crc32
 from broker.protocol.codec import Fault, Scan, boundaries
@@ -28,16 +27,8 @@ _MAX_RESUMPTIONS = 1000
 _LARGE_WINDOW_BYTES = 32 << 20  # twice the largest entry that `codec.find_entry` finds
 
 
-class BlockScan(Protocol):
-    """What `Scan` and `BatchScan` have in common."""
-
-    @property
-    def valid_bytes(self) -> int:
-        """The position of the first fault, or the end."""
-
-    @property
-    def fault(self) -> Fault:
-        """Why the scan ended there."""
+class BlockScan(FoundScan, Protocol):
+    """A scan whose fault can be replaced."""
 
     def _replace(self, *, fault: Fault) -> Self: ...
 
@@ -68,7 +59,7 @@ def scan_blocks(
     end: int,
     *,
     block_bytes: int = BLOCK_BYTES,
-    scan: Callable[[Buffer], Scan] = ENTRIES.scan,
+    scan: Callable[[Buffer], Scan] = codec.scan,
 ) -> Iterator[ScannedBlock[Scan]]:
     """Scan a range of a file of 0.7's entries in blocks; see `walk_blocks`."""
     return walk_blocks(fd, start, end, block_bytes=block_bytes, scan=scan, judge_large=_judge_large)
@@ -208,7 +199,7 @@ def has_good_entry(fd: int, position: int, end: int) -> bool:
     return crc_of_range(fd, header.payload_position, header.end) == header.crc
 
 
-class _ChainBrokenError(LogCorruptError):
+class ChainBrokenError(LogCorruptError):
     """The entry at `position` has an impossible length, so the start of the next is unknown."""
 
     def __init__(self, position: int) -> None:
@@ -223,7 +214,7 @@ def boundaries_around(
 
     They are equal if the target is a boundary. Walks from the boundary `start`, or else from the
     nearest one in the file's index, and adds the boundaries it passes. The target is below `end`: a
-    boundary, the segment's size or the end of its visible part. Raises `_ChainBrokenError` if a
+    boundary, the segment's size or the end of its visible part. Raises `ChainBrokenError` if a
     length before the target is impossible.
     """
     position = file.boundaries.floor(target) if start is None else start
@@ -233,7 +224,7 @@ def boundaries_around(
         if len(starts) == 1:  # the entry is larger than the block
             size = message.entry_bytes(block) if len(block) >= message.MIN_ENTRY_BYTES else 0
             if size < message.MIN_ENTRY_BYTES or position + size > end:
-                raise _ChainBrokenError(position)
+                raise ChainBrokenError(position)
             starts.append(size)
         if position + starts[-1] > target:
             at = bisect_left(starts, target - position)
@@ -257,7 +248,7 @@ def boundaries_despite_damage(file: SegmentFile, target: int, end: int) -> tuple
     while True:
         try:
             before, after = boundaries_around(file, target, end, start=start)
-        except _ChainBrokenError as error:
+        except ChainBrokenError as error:
             before = reached_from = error.position
         else:
             reached_from = before
@@ -296,5 +287,5 @@ def _entry_before(file: SegmentFile, position: int, end: int, start: int | None)
         return None
     try:
         return boundaries_around(file, position - 1, end, start=start)[0]
-    except _ChainBrokenError as error:
+    except ChainBrokenError as error:
         return error.position

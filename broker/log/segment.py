@@ -22,8 +22,9 @@ from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 from broker.errors import DiskFullError, StorageError
 from broker.files import is_out_of_descriptors, open_file
-from broker.log.format import ENTRIES, LogFormat
+from broker.protocol.message import Fault
 from broker.protocol.primitives import Buffer
+from broker.protocol.record_batch import RecordBatch
 
 SPACING_BYTES = 1 << 20
 _FLUSHED_FOR_ROOM = 16
@@ -69,6 +70,16 @@ class BoundaryIndex:
         return len(self._positions)
 
 
+class OffsetRows(Protocol):
+    """Some rows of the index of a segment of batches; see `IndexRows`."""
+
+    def are_around(self, offset: int) -> bool:
+        """Return whether an offset is between the first row and the last one."""
+
+    def floor(self, offset: int) -> tuple[int, int]:
+        """Return last offset and position of a batch at or before the one with an offset."""
+
+
 class SegmentFile:
     """An open segment file, whose descriptor closes with the last reference to it.
 
@@ -77,7 +88,7 @@ class SegmentFile:
     link; tools may follow links.
     """
 
-    __slots__ = ("__weakref__", "boundaries", "fd", "path", "resumptions")
+    __slots__ = ("__weakref__", "boundaries", "fd", "path", "resumptions", "rows")
     all_open: ClassVar[weakref.WeakSet[SegmentFile]] = weakref.WeakSet()
 
     def __init__(self, path: Path, flags: int = os.O_RDONLY) -> None:
@@ -86,6 +97,7 @@ class SegmentFile:
         self.boundaries = BoundaryIndex()
         # where `boundaries_despite_damage` found the next entry, by the start and end of the search
         self.resumptions: dict[tuple[int, int], int] = {}
+        self.rows: OffsetRows | None = None  # those of the last lookup in the file of the index
         weakref.finalize(self, os.close, self.fd).atexit = False
         self.all_open.add(self)
 
@@ -153,6 +165,148 @@ class SegmentDamage(NamedTuple):
     error: StorageError
 
 
+PlacedSet = tuple[Buffer, int, Sequence[RecordBatch]]
+"""Bytes to write, the offset behind them, and the heads of batches at their positions in them."""
+
+
+class CopiedEntries(NamedTuple):
+    """Whole entries, or batches, copied from another replica's log."""
+
+    data: memoryview
+    entry_count: int
+    next_offset: int
+    """Behind the last of them."""
+    heads: Sequence[RecordBatch] = ()
+    """Of the batches, at their positions in the data."""
+
+
+class FoundScan(Protocol):
+    """What `Scan` and `BatchScan` have in common."""
+
+    @property
+    def valid_bytes(self) -> int:
+        """The position of the first fault, or the end."""
+
+    @property
+    def fault(self) -> Fault:
+        """Why the scan ended there."""
+
+
+class SegmentIndex(Protocol):
+    """The index in memory of a segment of batches that is appended to; see `batch_index`."""
+
+    end: tuple[int, int]
+
+    @property
+    def largest(self) -> tuple[int, int]:
+        """The largest timestamp, and the last offset of the first batch that has it."""
+
+    def needs_roll(self, heads: Sequence[RecordBatch], age_ms: int, roll_ms: int) -> bool:
+        """Return whether batches have to be in another segment; this one is so old."""
+
+    def add(self, batch: RecordBatch, position: int = 0) -> None:
+        """Add a batch that was appended, at its position behind the given one."""
+
+    is_from_files: bool
+
+    def floor(self, offset: int) -> tuple[int, int]:
+        """See `OffsetRows`."""
+
+    def floor_of_time(self, time_ms: int) -> int:
+        """Return an offset up to which all batches are of before a time."""
+
+    def write(self, segment: Path) -> None:
+        """Write the files beside a segment; an `OSError` if the disk refuses."""
+
+
+class TimedOffset(NamedTuple):
+    """A record with its time, milliseconds since 1970."""
+
+    timestamp: int
+    offset: int
+
+
+class Appended(NamedTuple):
+    """Where the messages of an append are in a log."""
+
+    base_offset: int
+    end_offset: int
+
+
+class LogFormat(Protocol):
+    """What differs between the logs of two formats.
+
+    A log, its recovery and its retention know offsets, and not what an offset counts: each step
+    from an offset to a position, and back, is a call of a format.
+    """
+
+    name: str
+    counts_records: bool
+    """Whether offsets count records, so that each can be read from; else bytes."""
+
+    def segment_name(self, base_offset: int) -> str:
+        """Return the file name of the segment that starts at an offset."""
+
+    def base_offset_of(self, name: str) -> int | None:
+        """Return the base offset in the name of a segment's file, None for another name."""
+
+    def files_of(self, segment: Path) -> tuple[Path, ...]:
+        """Return the paths of all files that a segment can have, its messages last."""
+
+    def open_end(self, segment: Segment) -> int:
+        """Return the offset behind the last message of a segment that was found."""
+
+    def prepare(self, segments: Sequence[Segment]) -> None:
+        """Prepare the segments that were found for the log's appends and reads."""
+
+    def time_ms(self, segment: Segment) -> int:
+        """Return of which time the youngest message is, milliseconds since 1970."""
+
+    def copied(
+        self, chunk: Buffer, partition: object, offset: int, found: FoundScan | None = None
+    ) -> CopiedEntries:
+        """Return the whole entries in a chunk of another replica's log, read at `offset`.
+
+        A last entry that is cut is left out; a damaged one raises `InvalidMessageError`. `found` is
+        the scan of the chunk, if there is one.
+        """
+
+    def place(self, message_set: Buffer, offset: int, leader_epoch: int) -> PlacedSet:
+        """Return the bytes to write for a set that is appended at an offset."""
+
+    def close(self, segment: Segment) -> None:
+        """Write the indexes of a segment that is no longer appended to."""
+
+    def shorten(self, segment: Segment) -> None:
+        """Write the indexes of a segment that was cut anew."""
+
+    def position(self, segment: Segment, file: SegmentFile, offset: int) -> int:
+        """Return where the message with an offset starts, or the first one behind it."""
+
+    def offset(self, segment: Segment, file: SegmentFile, position: int) -> int:
+        """Return the offset of the message that starts at a position, or would start there."""
+
+    def around(self, file: SegmentFile, position: int, end: int) -> tuple[int, int]:
+        """Return the starts of messages next to a position, of good or damaged ones."""
+
+    def start_of(self, file: SegmentFile, start: int, position: int) -> int:
+        """Return the start of the message that holds a position, walking from another's start."""
+
+    def is_good(self, fd: int, position: int, end: int) -> bool:
+        """Return whether a whole message with a good CRC starts at a position."""
+
+    def find(self, fd: int, position: int, end: int) -> int | None:
+        """Return the position of the next good message, None if there is none."""
+
+    def valid_end(self, segment: Segment, file: SegmentFile, position: int) -> int:
+        """Return where the valid messages of a segment end, which are good up to a position."""
+
+    def find_time(
+        self, segment: Segment, file: SegmentFile, time_ms: int, offset: int
+    ) -> TimedOffset | None:
+        """Return the first record of a segment from an offset and a time on, None without one."""
+
+
 @dataclass(eq=False, slots=True)
 class Segment:
     """One file of a log; only the log changes it, under its append lock."""
@@ -162,36 +316,40 @@ class Segment:
     size: int = field(kw_only=True)
     modified_ms: int = field(kw_only=True)
     """When it was last appended to, milliseconds since 1970."""
-    format: LogFormat = field(default=ENTRIES, kw_only=True)
-    next_offset: int = field(init=False)
-    """That of the first message behind it."""
+    format: LogFormat = field(kw_only=True)
+    next_offset: int = field(default=-1, kw_only=True)
+    """That of the first message behind it; found in the file unless it is given."""
+    index: SegmentIndex | None = field(default=None, init=False)
+    """Of a segment of batches that is appended to."""
+    largest: tuple[int, int] | None = field(default=None, init=False)
+    """Of a closed segment of batches: the largest timestamp, once it was asked for."""
     file: SegmentFile | None = field(default=None, init=False)
     """Set while the segment is active: fsync errors are reported to the writer's descriptor."""
     is_removed: bool = field(default=False, init=False)
+    is_replaced: bool = field(default=False, init=False)
+    """Whether another segment has its offsets: compaction has removed it."""
     unreadable: Unreadable | None = field(default=None, init=False)
     damage: SegmentDamage | None = field(default=None, init=False)
     is_given_up: bool = field(default=False, init=False)
     """Set once it is known that no other replica has its messages in good order."""
 
     def __post_init__(self) -> None:
-        self.next_offset = self.offset_of(self.size)
+        if self.next_offset < 0:
+            self.next_offset = self.format.open_end(self)
 
     @property
     def path(self) -> Path:
         """Return the path of the segment's file."""
         return self.directory / self.format.segment_name(self.base_offset)
 
-    def position_of(self, offset: int) -> int:
-        """Return the position of an offset in the file."""
-        return self.format.position(self.base_offset, offset)
+    @property
+    def time_ms(self) -> int:
+        """Return of which time its youngest message is, milliseconds since 1970."""
+        return self.format.time_ms(self)
 
-    def offset_of(self, position: int) -> int:
-        """Return the offset of a position in the file."""
-        return self.format.offset(self.base_offset, position)
-
-    def copy(self, *, size: int) -> Segment:
+    def copy(self, *, size: int, next_offset: int) -> Segment:
         """Return a segment of the same file, or of so much of it, that is not known to be bad."""
-        return replace(self, size=size)
+        return replace(self, size=size, next_offset=next_offset)
 
     def unlink(self) -> None:
         """Remove all files of the segment that are there."""

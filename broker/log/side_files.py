@@ -1,4 +1,4 @@
-"""Kafka's files beside the segments of a partition, read and validated one entry at a time.
+"""Kafka's files beside the segments of a partition: each entry is validated when it is read.
 
     | file                      | entries                                                        |
     |---------------------------|----------------------------------------------------------------|
@@ -20,15 +20,18 @@ import binascii
 import os
 import re
 import struct
-from bisect import bisect_right
-from collections.abc import Iterator
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
 from broker.cluster_state import EpochStart
 from broker.errors import LogCorruptError
-from broker.files import opened
+from broker.files import opened, sync_directory, write_all, write_atomically
 from broker.log.batches import scan_batch_blocks
 from broker.log.scan import BLOCK_BYTES, crc_of_range, read_range
 from broker.protocol import codec
@@ -40,9 +43,11 @@ ABORTED_SUFFIX, SNAPSHOT_SUFFIX = ".txnindex", ".snapshot"
 INTERVAL_BYTES = 4096  # `index.interval.bytes` by default
 EPOCHS_NAME = "leader-epoch-checkpoint"
 METADATA_NAME = "partition.metadata"
-_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_SUFFIX, SNAPSHOT_SUFFIX)
+SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_SUFFIX, SNAPSHOT_SUFFIX)
 
 _INDEX_ENTRY = struct.Struct(">ii")
+_BLOCK_ROWS = 512
+NO_TIME = (-1, 0)
 _BEHIND_LAST = (2**63, 0)  # the zeros at the end
 _TIME_INDEX_ENTRY = struct.Struct(">qi")
 _ABORTED_ENTRY = struct.Struct(">hqqqq")
@@ -56,7 +61,7 @@ _METADATA = re.compile(rb"version: 0\r?\ntopic_id: ([\w-]{22})\s*", re.ASCII)
 
 def is_side_file(path: Path) -> bool:
     """Return whether a path has the name of a file that Kafka keeps beside segments."""
-    return path.suffix in _SUFFIXES or path.name in (EPOCHS_NAME, METADATA_NAME)
+    return path.suffix in SUFFIXES or path.name in (EPOCHS_NAME, METADATA_NAME)
 
 
 class SideFileError(LogCorruptError):
@@ -129,19 +134,42 @@ def find_indexed(path: Path, base_offset: int, offset: int) -> IndexEntry:
 
     What is before and behind the entry is not validated, so it is a hint.
     """
+    at, row = _find(path, _INDEX_ENTRY, offset - base_offset)
+    relative, position = _INDEX_ENTRY.unpack(row)
+    return IndexEntry(at, base_offset + relative, position)
 
-    def entry_at(row: int) -> tuple[int, int]:
-        data = os.pread(fd, _INDEX_ENTRY.size, row * _INDEX_ENTRY.size)
-        relative, position = _INDEX_ENTRY.unpack(data.ljust(_INDEX_ENTRY.size, b"\0"))
-        return (relative, position) if position > 0 else _BEHIND_LAST
+
+def rows_from(path: Path, base_offset: int, offset: int) -> IndexRows:
+    """Return rows of an `.index` file from that of `find_indexed` on: for the next offsets, too."""
+    rows = IndexRows(base_offset)
+    rows.take(_find(path, _INDEX_ENTRY, offset - base_offset, _BLOCK_ROWS)[1])
+    return rows
+
+
+def find_timed(path: Path, base_offset: int, time_ms: int) -> TimeIndexEntry:
+    """Return the last entry of a `.timeindex` file up to a time, as `find_indexed` does."""
+    at, row = _find(path, _TIME_INDEX_ENTRY, time_ms)
+    timestamp, relative = _TIME_INDEX_ENTRY.unpack(row)
+    return TimeIndexEntry(at, timestamp, base_offset + relative)
+
+
+def _find(path: Path, layout: struct.Struct, limit: int, count: int = 1) -> tuple[int, bytes]:
+    """Return the place of the last row whose first field is at most a limit, and rows from it on.
+
+    `count` is how many at most; a row of zeros is all if there is none.
+    """
+
+    def rows_at(row: int, count: int) -> bytes:
+        return os.pread(fd, count * layout.size, row * layout.size).ljust(layout.size, b"\0")
+
+    def row_at(row: int) -> tuple[int, int]:
+        first, second = layout.unpack(rows_at(row, 1))
+        return (first, second) if second >= 0 and (first or second) else _BEHIND_LAST
 
     with opened(path, _FLAGS) as fd:
-        rows = range(os.fstat(fd).st_size // _INDEX_ENTRY.size)
-        row = bisect_right(rows, offset - base_offset, key=lambda row: entry_at(row)[0]) - 1
-        if row < 0:
-            return IndexEntry(0, base_offset, 0)
-        relative, position = entry_at(row)
-        return IndexEntry(row * _INDEX_ENTRY.size, base_offset + relative, position)
+        rows = range(os.fstat(fd).st_size // layout.size)
+        row = bisect_right(rows, limit, key=lambda row: row_at(row)[0]) - 1
+        return (row * layout.size, rows_at(row, count)) if row >= 0 else (0, bytes(layout.size))
 
 
 def read_time_index(path: Path, base_offset: int) -> Iterator[TimeIndexEntry]:
@@ -186,6 +214,105 @@ def _rows(
             )
 
 
+class IndexRows:
+    """The content for the `.index` and `.timeindex` of one segment, as brokers make them.
+
+    Args:
+        base_offset: of the segment.
+        interval_bytes: of log at least between two rows.
+    """
+
+    def __init__(self, base_offset: int, *, interval_bytes: int = INTERVAL_BYTES) -> None:
+        # as arrays, in which bisection is fast
+        self._offsets, self._positions = array("i"), array("i")
+        self._times = bytearray()
+        self.largest = NO_TIME
+        """The largest timestamp, and the offset of the first batch that has it."""
+        self._base_offset = base_offset
+        self._interval_bytes = interval_bytes
+        self._indexed_position = 0
+        self._indexed = NO_TIME
+
+    def add(self, position: int, last_offset: int, max_timestamp: int) -> None:
+        """Add a batch behind all others, with a row if it is far enough from the last one."""
+        if max_timestamp > self.largest[0]:
+            self.largest = (max_timestamp, last_offset)
+        relative = last_offset - self._base_offset
+        is_far = position - self._indexed_position > self._interval_bytes
+        if is_far and relative < 2**31 and position < 2**31:
+            self._positions.append(position)
+            self._offsets.append(relative)  # second: a reader takes a row by this one
+            self._indexed_position = position
+            self.finish()
+
+    def finish(self) -> None:
+        """Add the row of the largest timestamp, as at the close of a segment."""
+        timestamp, offset = self.largest
+        if timestamp > self._indexed[0]:
+            self._times.extend(_TIME_INDEX_ENTRY.pack(timestamp, offset - self._base_offset))
+            self._indexed = self.largest
+
+    @property
+    def last(self) -> tuple[int, int] | None:
+        """Return the last offset and the position of the last row, None without any."""
+        if not self._offsets:
+            return None
+        return self._base_offset + self._offsets[-1], self._positions[-1]
+
+    @property
+    def contents(self) -> tuple[bytes, bytes]:
+        """Return the content of both files."""
+        rows = array("i", bytes(_INDEX_ENTRY.size * len(self._offsets)))
+        rows[::2], rows[1::2] = self._offsets, self._positions
+        if sys.byteorder == "little":
+            rows.byteswap()
+        return rows.tobytes(), bytes(self._times)
+
+    def take(self, content: bytes) -> None:
+        """Add rows as an `.index` file has them, up to the zeros at its end."""
+        rows = array("i", content[: len(content) // _INDEX_ENTRY.size * _INDEX_ENTRY.size])
+        if sys.byteorder == "little":
+            rows.byteswap()
+        positions = rows[1::2]
+        count = len(positions)
+        while count and not positions[count - 1]:
+            count -= 1
+        self._positions.extend(positions[:count])
+        self._offsets.extend(rows[::2][:count])
+
+    def are_around(self, offset: int) -> bool:
+        """Return whether an offset is between the first row and the last one."""
+        offsets = self._offsets
+        return len(offsets) > 1 and offsets[0] <= offset - self._base_offset < offsets[-1]
+
+    def floor(self, offset: int) -> tuple[int, int]:
+        """Return offset and position of the last row up to an offset, position 0 without any."""
+        at = bisect_right(self._offsets, offset - self._base_offset) - 1
+        return (self._base_offset + self._offsets[at], self._positions[at]) if at >= 0 else (0, 0)
+
+    def floor_of_time(self, time_ms: int) -> int:
+        """Return the offset of the last row below a time, the base offset without any."""
+        rows, size = self._times, _TIME_INDEX_ENTRY.size
+        at = bisect_left(
+            range(len(rows) // size),
+            time_ms,
+            key=lambda row: _TIME_INDEX_ENTRY.unpack_from(rows, row * size)[0],
+        )
+        relative = _TIME_INDEX_ENTRY.unpack_from(rows, (at - 1) * size)[1] if at else 0
+        return self._base_offset + int(relative)
+
+    def read(self, segment: Path) -> None:
+        """Take the rows of the files beside a segment; raises as `read_index`, or an `OSError`."""
+        for entry in read_index(segment.with_suffix(INDEX_SUFFIX), self._base_offset):
+            self._positions.append(entry.position)
+            self._offsets.append(entry.offset - self._base_offset)
+            self._indexed_position = entry.position
+        for one in read_time_index(segment.with_suffix(TIME_INDEX_SUFFIX), self._base_offset):
+            row = one.timestamp, one.offset - self._base_offset
+            self._times.extend(_TIME_INDEX_ENTRY.pack(*row))
+            self.largest = self._indexed = one.timestamp, one.offset
+
+
 def indexes_of(
     path: Path, base_offset: int, end: int, *, interval_bytes: int = INTERVAL_BYTES
 ) -> tuple[bytes, bytes]:
@@ -195,35 +322,24 @@ def indexes_of(
         path: of the segment.
         base_offset: of the segment.
         end: of the range whose batches are indexed, up to the first damaged one.
-        interval_bytes: of log at least between two entries.
+        interval_bytes: of log at least between two rows.
 
     Raises:
         LogCorruptError: an offset does not fit the base offset.
     """
-    index, time_index = bytearray(), bytearray()
-    indexed_position = 0
-    indexed = largest = (-1, 0)  # timestamp, and offset of the batch that has it
+    rows = IndexRows(base_offset, interval_bytes=interval_bytes)
     with opened(path, os.O_RDONLY) as fd:
         for block in scan_batch_blocks(fd, 0, end):
             for batch in block.scan.batches:
                 position = block.position + batch.position
-                relative = batch.last_offset - base_offset
-                if not 0 <= relative < 2**31:
+                if not 0 <= batch.last_offset - base_offset < 2**31:
                     raise LogCorruptError(
                         f"{path}: position {position}: offset {batch.last_offset} is out of reach "
                         f"of the segment's base offset {base_offset}"
                     )
-                if batch.max_timestamp > largest[0]:
-                    largest = (batch.max_timestamp, relative)
-                if position - indexed_position > interval_bytes:
-                    index += _INDEX_ENTRY.pack(relative, position)
-                    indexed_position = position
-                    if largest > indexed:
-                        time_index += _TIME_INDEX_ENTRY.pack(*largest)
-                        indexed = largest
-    if largest > indexed:  # as at the close of a segment
-        time_index += _TIME_INDEX_ENTRY.pack(*largest)
-    return bytes(index), bytes(time_index)
+                rows.add(position, batch.last_offset, batch.max_timestamp)
+    rows.finish()
+    return rows.contents
 
 
 def read_aborted(path: Path) -> Iterator[AbortedTransaction]:
@@ -241,6 +357,38 @@ def read_aborted(path: Path) -> Iterator[AbortedTransaction]:
                 raise SideFileError(path, at, "first and last offset of a transaction", found)
             yield one
             last = one.last_offset
+
+
+def append_aborted(path: Path, one: AbortedTransaction) -> None:
+    """Add a transaction to a `.txnindex` file, on the disk at the return.
+
+    What the log loses in a crash is taken out again by `mend_aborted`; what a snapshot behind the
+    transaction hides is never looked for again, so that this must not be lost.
+    """
+    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as fd:
+        is_new = not os.fstat(fd).st_size
+        write_all(fd, _ABORTED_ENTRY.pack(0, *one))
+        os.fsync(fd)
+    if is_new:
+        sync_directory(path.parent)
+
+
+def mend_aborted(path: Path, offset: int, found: Iterable[AbortedTransaction]) -> None:
+    """Make a `.txnindex` file have those that end from an offset on as they were found.
+
+    The earlier ones stay as they are, up to a damaged one; no file is written that is right.
+    """
+    content, kept_bytes = b"", 0
+    with suppress(FileNotFoundError, SideFileError):
+        with opened(path, _FLAGS) as fd:
+            content = bytes(read_range(fd, 0, os.fstat(fd).st_size))
+        for one in read_aborted(path):
+            if one.last_offset >= offset:
+                break
+            kept_bytes += _ABORTED_ENTRY.size
+    right = content[:kept_bytes] + b"".join(_ABORTED_ENTRY.pack(0, *one) for one in found)
+    if right != content:
+        write_atomically(path, right)
 
 
 def read_snapshot(path: Path) -> Iterator[ProducerState]:
@@ -261,6 +409,16 @@ def read_snapshot(path: Path) -> Iterator[ProducerState]:
             raise SideFileError(path, position, f"{count} producers", f"a file of {end} bytes")
         for _, fields in _rows(path, fd, _PRODUCER, _SNAPSHOT_HEAD.size, end):
             yield ProducerState(*fields)
+
+
+def write_snapshot(path: Path, producers: Iterable[ProducerState]) -> None:
+    """Write a `.snapshot` file; one that a crash leaves half written is known by its CRC."""
+    entries = [_PRODUCER.pack(*one) for one in producers]
+    content = bytearray(_SNAPSHOT_HEAD.pack(1, 0, len(entries)) + b"".join(entries))
+    crc = codec.crc32c(memoryview(content)[_SNAPSHOT_CHECKED_FROM:])
+    _SNAPSHOT_HEAD.pack_into(content, 0, 1, crc, len(entries))
+    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW) as fd:
+        write_all(fd, bytes(content))
 
 
 def read_epochs(path: Path) -> list[EpochStart]:
@@ -305,6 +463,12 @@ def read_topic_id(path: Path) -> UUID:
         expected = "version: 0 and a topic_id: of 22 characters"
         raise SideFileError(path, 0, expected, _quoted(text))
     return topic_id
+
+
+def write_topic_id(directory: Path, topic_id: UUID) -> None:
+    """Write the `partition.metadata` of a log, not durably: the broker has the id on record."""
+    text = base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+    (directory / METADATA_NAME).write_text(f"version: 0\ntopic_id: {text}\n")
 
 
 def _text(path: Path) -> bytes:

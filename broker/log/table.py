@@ -3,7 +3,7 @@
 A topic gets another creation id each time it is created. By the id in the registry consumers know
 that a topic was deleted and created again, and that stored offsets are of the former one. A file in
 each data directory has a line `ID TOPIC` for each creation, of which the last one of a topic
-counts.
+counts. That of a topic of Kafka's format is the topic id, and stands beside its partition count.
 
 Lock order; a thread that holds one takes only those further down:
 
@@ -33,11 +33,17 @@ from broker.cluster_state import creation_key
 from broker.config import BrokerConfig
 from broker.errors import StorageError, UnknownTopicError, WrongPartitionError
 from broker.files import opened, write_all, write_atomically
-from broker.log.data_directory import CREATION_IDS_NAME, UNKNOWN, DataDirectory, RecoveryPoint
+from broker.log.data_directory import (
+    CREATION_IDS_NAME,
+    UNKNOWN,
+    DataDirectory,
+    RecoveryPoint,
+    TopicRecord,
+)
 from broker.log.directories import DataDirectories
 from broker.log.log import Log
 from broker.log.log_parts import Listeners
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_07, FORMAT_KAFKA, NO_HOME, TopicPartition
 from broker.topic_settings import NO_OVERRIDES, TopicConfig, TopicOverrides, topic_config
 
 logger = logging.getLogger(__name__)
@@ -55,16 +61,21 @@ class LogSettings:
         """Use other settings from now on."""
         self.broker, self.overrides = config, overrides
 
+    def format_of_new(self) -> str:
+        """Return the format of a topic that its first message creates on this broker alone."""
+        # in a cluster only topics of 0.7 exist without the controller
+        return FORMAT_07 if self.broker.zookeeper_connect else self.broker.log_format
+
     def of(self, topic: str) -> TopicConfig:
         """Return the settings that a topic has now."""
         return topic_config(self.broker, topic, self.overrides.get(topic, NO_OVERRIDES))
 
 
 class HomeTopics:
-    """The topics of one broker: their partition counts and creation ids.
+    """The topics of one broker: their formats, partition counts and creation ids.
 
     Changed by one thread at a time. The explicit counts of all topics are stored in every
-    directory.
+    directory. A topic of Kafka's format always has one. With replicas it is not among these topics.
     """
 
     def __init__(self, settings: LogSettings, directories: DataDirectories) -> None:
@@ -79,26 +90,36 @@ class HomeTopics:
         """Topics whose deletion has begun, or failed half-way: they take no data until it ends."""
         self._settings = settings
         self._directories = directories
-        self._explicit: dict[str, int] = {}
+        self._explicit: dict[str, TopicRecord] = {}
         self._found: dict[str, int] = {}
 
     def load(self) -> None:
         """Read the explicit counts; the largest where directories differ."""
         directories = self._directories
-        stored = {one: one.read_partition_counts() for one in directories.online}
-        for directory, counts in stored.items():
+        stored = {one: one.read_topics() for one in directories.online}
+        # the first id counts where directories differ, so those that were away come last
+        for directory in sorted(stored, key=directories.was_away):
+            records = stored[directory]
             if directories.was_away(directory):
                 # it may know topics that were deleted since: those that it has no log of
                 here = directories.own_topics(directory)
-                counts = {topic: n for topic, n in counts.items() if topic in here}
-            for topic, count in counts.items():
-                self._explicit[topic] = max(count, self._explicit.get(topic, 0))
-        for directory, counts in stored.items():
-            if counts != self._explicit:
+                records = {topic: one for topic, one in records.items() if topic in here}
+            for topic, one in records.items():
+                known = self._explicit.get(topic, one)
+                self._explicit[topic] = known._replace(
+                    partition_count=max(known.partition_count, one.partition_count)
+                )
+        for directory, records in stored.items():
+            if records != self._explicit:
                 try:
-                    directory.write_partition_counts(self._explicit)
+                    directory.write_topics(self._explicit)
                 except StorageError as error:  # a full disk: the others have them
                     logger.warning("%s", error)
+
+    def format_of(self, topic: str) -> str:
+        """Return the format of a topic of this broker, 0.7 if it has no such topic."""
+        record = self._explicit.get(topic)  # no call more for a hidden topic than for none
+        return FORMAT_KAFKA if record is not None and record.topic_id else FORMAT_07
 
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has on this broker, or would have if created.
@@ -106,23 +127,24 @@ class HomeTopics:
         The count it was created with; else the configured one, or that on disk if larger. A setting
         of the topic comes before these, but partitions that exist stay.
         """
-        explicit = self._explicit.get(topic)
+        record = self._explicit.get(topic)
+        explicit = 0 if record is None else record.partition_count
         overrides = self._settings.overrides.get(topic, NO_OVERRIDES)
-        if explicit is not None and "partition_count" not in overrides:
+        if record is not None and (record.topic_id or "partition_count" not in overrides):
             return explicit
         configured = self._settings.of(topic).partition_count
-        return max(configured, explicit or 0, self._found.get(topic, 0))
+        return max(configured, explicit, self._found.get(topic, 0))
 
     def add_partition(self, topic: str, index: int) -> None:
         """Record that a partition exists."""
         self._found[topic] = max(self._found.get(topic, 0), index + 1)
 
-    def set_explicit(self, topic: str, count: int) -> None:
-        """Set and store the explicit count of a topic."""
-        explicit = {**self._explicit, topic: count}
+    def set_explicit(self, topic: str, count: int, topic_id: str = "") -> None:
+        """Set and store the explicit count of a topic, and its id if it is of Kafka's format."""
+        explicit = {**self._explicit, topic: TopicRecord(count, topic_id)}
         try:
             for directory in self._directories.online:
-                directory.write_partition_counts(explicit)
+                directory.write_topics(explicit)
         except StorageError:
             with suppress(StorageError):  # the next start would find the topic created
                 self.save()
@@ -144,7 +166,7 @@ class HomeTopics:
     def save(self) -> None:
         """Store the explicit counts, after `forget`."""
         for directory in self._directories.online:
-            directory.write_partition_counts(self._explicit)
+            directory.write_topics(self._explicit)
 
     def announce(self, topic: str) -> None:
         """Report a new topic; the caller holds no lock."""
@@ -159,7 +181,8 @@ class HomeTopics:
 
     def creation_id(self, topic: str) -> str | None:
         """Return the id of a topic's creation, None if it is older than such ids."""
-        return self.creation_ids.of(topic)
+        record = self._explicit.get(topic)
+        return (record and record.topic_id) or self.creation_ids.of(topic)
 
     def creation_key(self, topic: str) -> int:
         """Return the part of a term that tells a topic from a former one of its name."""
@@ -284,8 +307,19 @@ class LogTable:
         self._awaited_lock = Lock()
 
     def get(self, topic: str, index: int) -> Log | None:
-        """Return the log of a partition with this broker as its home, None if it has none yet."""
-        return self._logs.get((topic, self.home, index))
+        """Return the log of a partition of this broker, None if it has none yet."""
+        logs = self._logs
+        log = logs.get((topic, self.home, index))
+        return logs.get((topic, NO_HOME, index)) if log is None else log
+
+    def named(self, topic: str, index: int) -> TopicPartition:
+        """Return the partition of this broker's topic, which has a home unless it is Kafka's."""
+        is_kafka = self.topics.format_of(topic) == FORMAT_KAFKA
+        return TopicPartition(topic, NO_HOME if is_kafka else self.home, index)
+
+    def is_own(self, partition: TopicPartition) -> bool:
+        """Return whether a partition is of a topic of this broker, with it as its home if any."""
+        return partition == self.named(partition.topic, partition.index)
 
     def find(self, partition: TopicPartition) -> Log | None:
         """Return the log of a partition of any home, None if this broker has none."""
@@ -328,7 +362,7 @@ class LogTable:
         """Add a log that was opened or created."""
         partition = log.partition
         self._logs[partition] = log
-        if partition.home == self.home:
+        if self.is_own(partition):
             self.topics.add_partition(partition.topic, partition.index)
             with self._awaited_lock:
                 awaited = self._awaited.get(partition)
@@ -340,10 +374,11 @@ class LogTable:
         return self._logs.pop(partition, None)
 
     def remove_topic(self, topic: str) -> list[Log]:
-        """Remove all partitions of a topic with this broker as their home; return their logs."""
-        for one in [one for one in self.offline if (one.topic, one.home) == (topic, self.home)]:
+        """Remove all partitions of a topic of this broker; return their logs."""
+        own_names = {(topic, self.home), (topic, NO_HOME)}
+        for one in [one for one in self.offline if one[:2] in own_names]:
             del self.offline[one]
-        own = [key for key in self._logs if key[:2] == (topic, self.home)]
+        own = [key for key in self._logs if key[:2] in own_names]
         return [self._logs.pop(key) for key in own]
 
     def leave_offline(
@@ -351,7 +386,7 @@ class LogTable:
     ) -> None:
         """Record that a partition cannot be used, and why."""
         self.offline[partition] = OfflineLog(point, error)
-        if partition.home == self.home:
+        if self.is_own(partition):
             self.topics.add_partition(partition.topic, partition.index)
 
     def lose(self, directory: DataDirectory, failure: StorageError) -> list[Log]:
@@ -373,7 +408,7 @@ class LogTable:
     def validate_partition(self, topic: str, index: int) -> None:
         """Validate that this home has a partition, not offline; one without a log passes."""
         if self.offline:
-            self.validate_online(TopicPartition(topic, self.home, index))
+            self.validate_online(self.named(topic, index))
         count = self.topics.partition_count(topic)
         if not 0 <= index < count:
             raise WrongPartitionError(
@@ -389,8 +424,6 @@ class LogTable:
         """Return the index of a partition chosen at random among those that are not offline."""
         indexes: Sequence[int] = range(self.topics.partition_count(topic))
         if self.offline:
-            online = [
-                one for one in indexes if TopicPartition(topic, self.home, one) not in self.offline
-            ]
+            online = [one for one in indexes if self.named(topic, one) not in self.offline]
             indexes = online or indexes
         return random.choice(indexes)

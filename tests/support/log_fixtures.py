@@ -11,16 +11,17 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.log.directories import DataDirectories
-from broker.log.format import segment_name
+from broker.log.format import format_of
 from broker.log.log import Log, LogParts
 from broker.log.manager import LogManager
 from broker.log.recovery import list_segments
-from broker.log.segment import Disk, Segment, SegmentFiles
+from broker.log.segment import Disk, SegmentFiles
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition
 from broker.topic_settings import TopicConfig
 from tests.doubles import FakeClock
 from tests.support.log_doubles import FaultyDisk, RecordingSchedule
+from tests.support.log_formats import EXAMPLES, FormatExample
 
 LogFactory = Callable[..., Log]
 ManagerFactory = Callable[..., LogManager]
@@ -63,7 +64,15 @@ def faulty_disk() -> FaultyDisk:
 
 
 @pytest.fixture
-def make_log(tmp_path: Path, clock: FakeClock, schedule: RecordingSchedule) -> LogFactory:
+def log_format(request: pytest.FixtureRequest) -> FormatExample:
+    """The format of the test's logs: a test that takes it runs for both, others for 0.7's."""
+    return EXAMPLES[getattr(request, "param", "0.7")]
+
+
+@pytest.fixture
+def make_log(
+    tmp_path: Path, clock: FakeClock, schedule: RecordingSchedule, log_format: FormatExample
+) -> LogFactory:
     """Open the log in `tmp_path/log`; keyword arguments override its settings."""
 
     def make(
@@ -71,14 +80,17 @@ def make_log(tmp_path: Path, clock: FakeClock, schedule: RecordingSchedule) -> L
         disk: Disk | None = None,
         files: SegmentFiles | None = None,
         active_since_ms: int | None = None,
+        home: int = log_format.partition.home,
         **settings: Any,
     ) -> Log:
-        directory = tmp_path / "log"
+        partition = TopicPartition("events", home, 0)
+        directory, format = tmp_path / "log", format_of(partition)
         directory.mkdir(exist_ok=True)
-        segments = list_segments(directory)
+        segments = list_segments(directory, format)
         if not segments:
-            (directory / segment_name(0)).touch()
-            segments = [Segment(directory, 0, size=0, modified_ms=clock.time_ms())]
+            (directory / format.segment_name(0)).touch()
+            segments = list_segments(directory, format)
+            segments[0].modified_ms = clock.time_ms()
         defaults: dict[str, Any] = {
             "segment_bytes": 1 << 30,
             "roll_ms": 1 << 40,
@@ -88,7 +100,7 @@ def make_log(tmp_path: Path, clock: FakeClock, schedule: RecordingSchedule) -> L
             "flush_interval_ms": 100,
         }
         return Log(
-            TopicPartition("events", 0, 0),
+            partition,
             directory,
             TopicConfig(**{**defaults, **settings}),
             segments,

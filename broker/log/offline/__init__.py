@@ -3,8 +3,6 @@
 `segments` finds the files, `inspect`, `records` and `verify` read them, `rewrite` and `archives`
 make new ones of them. Only `recover` changes one.
 
-    aborted.py       which batches of a log of Kafka are of aborted transactions, by its `.txnindex`
-                     files
     archives.py      archives of segments: what is in them, and restoring segments to a log at the
                      same offsets
     batch_verify.py  verifying a segment of Kafka's record batches, with the files beside it

@@ -14,13 +14,14 @@ from typing import Annotated, NamedTuple
 
 from broker import errors
 from broker.files import DIRECTORY_MODE, TEMPORARY_SUFFIX, sync_directory
+from broker.log.batch_index import walk_places
 from broker.log.data_directory import ARCHIVE_SUFFIX, DataDirectory, held_by_tool, read_broker_id
 from broker.log.offline import segments
 from broker.log.offline.rewrite import append_range, new_file
 from broker.log.offline.segment_run import VerifyReport
 from broker.log.offline.verify import FileTask, verify_file
 from broker.records import HIDDEN, Count, Millis, Rank, Size
-from broker.topic import TopicPartition
+from broker.topic import NO_HOME, TopicPartition
 
 _REPLICA_NAME = "replica-record"
 """A file beside the segments of a replica."""
@@ -52,6 +53,7 @@ def list_archive(paths: Sequence[Path]) -> list[ArchivedSegment]:
 
     Raises:
         ArgumentError: a file is not named as an archived segment in the directory of a partition.
+        LogCorruptError: one of batches is damaged, so that its end is not known.
         OSError: a path cannot be read.
     """
     found = []
@@ -59,16 +61,26 @@ def list_archive(paths: Sequence[Path]) -> list[ArchivedSegment]:
         status = path.stat()  # a path that is missing is an error
         if not segments.is_archive(path) and path not in paths:
             continue
-        partition = segments.archived_partition_of(path.absolute().parent)
+        has_batches = segments.is_archive_of_batches(path)
+        partition = segments.archived_partition_of(path.absolute().parent, has_batches=has_batches)
         base = segments.archived_base_offset_of(path)
         if partition is None or base is None or not segments.is_archive(path):
             raise errors.ArgumentError(
-                f"'{path}' is no archived segment, which is called TOPIC_HOME-INDEX/OFFSET.pylog.gz"
+                f"'{path}' is no archived segment, which is called TOPIC_PARTITION/OFFSET.pylog.gz "
+                "(or .log.gz)"
             )
-        end = base + segments.stated_bytes(path)
+        end = _end_of_batches(path, base) if has_batches else base + segments.stated_bytes(path)
         modified_ms = status.st_mtime_ns // 1_000_000
         found.append(ArchivedSegment(partition, base, end, status.st_size, modified_ms, str(path)))
     return sorted(found)
+
+
+def _end_of_batches(path: Path, base_offset: int) -> int:
+    """Return the offset behind the last batch of an archived segment, by the heads."""
+    file, end = segments.open_segment(path), base_offset
+    for place in walk_places(file.fd, 0, os.fstat(file.fd).st_size, base_offset):
+        end = place.last_offset + 1
+    return end
 
 
 def restore(
@@ -111,7 +123,8 @@ def restore(
 
 def _plan(found: list[ArchivedSegment], target: Path, owner: int | None) -> list[RestoredSegment]:
     """Return what is missing of a partition's segments, newest first, once it is known to fit."""
-    if owner not in (None, found[0].partition.home) or (target / _REPLICA_NAME).exists():
+    is_foreign = found[0].partition.home not in (NO_HOME, owner) and owner is not None
+    if is_foreign or (target / _REPLICA_NAME).exists():
         raise errors.ConflictError(
             f"{target} is for a replica, which gets its segments from its leader: restore "
             f"{found[0].partition} to another directory, and send it with `pylogctl log replay`",
@@ -122,13 +135,14 @@ def _plan(found: list[ArchivedSegment], target: Path, owner: int | None) -> list
     present = segments.segments_of(target) if target.is_dir() else []
     missing = []
     for one in found:
+        size = segments.stated_bytes(Path(one.file))
         path = target / Path(one.file).name.removesuffix(ARCHIVE_SUFFIX)
         if path not in present:
             missing.append(RestoredSegment(one.partition, one.start, one.end, one.file, str(path)))
-        elif path.stat().st_size != one.end - one.start:
+        elif path.stat().st_size != size:
             raise errors.ConflictError(
                 f"{path} is there already, with {path.stat().st_size} bytes, and '{one.file}' has "
-                f"{one.end - one.start}: it is of another log, or damaged",
+                f"{size}: it is of another log, or damaged",
                 "SEGMENT_EXISTS",
             )
     if missing and present:
@@ -168,4 +182,4 @@ def _restore(one: RestoredSegment, progress: Callable[[int], None]) -> int:
     temporary.replace(target)
     sync_directory(target.parent)
     sync_directory(target.parent.parent)
-    return one.start + outcome.size_bytes
+    return one.end if one.partition.home == NO_HOME else one.start + outcome.size_bytes

@@ -1,7 +1,7 @@
 """Segment files for tools: which files are segments, of this broker and of Kafka 0.7, and archives.
 
 An archived segment is a gzip file that retention makes, always of a whole segment:
-`<archive>/<topic>_<home>-<index>/<segment>.gz`. It is read from a temporary file, the unpacked
+`<archive>/<topic>_<partition>/<segment>.gz`. It is read from a temporary file, the unpacked
 segment; positions are those in it.
 """
 
@@ -24,13 +24,13 @@ from broker.errors import LogCorruptError
 from broker.log import batches, scan
 from broker.log.data_directory import ARCHIVE_SUFFIX, DELETED_NAME, MOVING_NAME
 from broker.log.segment import SegmentFile
-from broker.topic import TopicPartition
+from broker.topic import NO_HOME, TopicPartition
 
 _BLOCK_BYTES = 1 << 20
 _LOOKED_AT_BYTES = 16 << 20
 # 0.7's have any width, as those of Kafka before it; `.log` is Kafka's since 0.8
 _NAME = re.compile(r"([0-9]{1,20}(?=\.(?:pylog|kafka)$)|[0-9]{20}(?=\.log$))\.\w+", re.ASCII)
-_ARCHIVE_DIRECTORY = re.compile(r"(.+)_([0-9]+)-([0-9]+)", re.ASCII)
+_ARCHIVE_DIRECTORY = re.compile(r"(.+)_([0-9]+(?:-[0-9]+)?)", re.ASCII)
 _DIGITS = re.compile(r"([0-9]+)", re.ASCII)
 _LEFT_BY_KAFKA = re.compile(r".+-[0-9]+\.[0-9a-f]{32}-(delete|stray|future)", re.ASCII)
 _NOT_SERVED = frozenset((DELETED_NAME, MOVING_NAME))
@@ -99,10 +99,16 @@ def is_archive(path: Path) -> bool:
     return path.name.endswith(ARCHIVE_SUFFIX)
 
 
-def archived_partition_of(directory: Path) -> TopicPartition | None:
-    """Return whose archive a directory is, `<topic>_<home>-<index>`; None for another name."""
+def archived_partition_of(directory: Path, *, has_batches: bool = False) -> TopicPartition | None:
+    """Return whose archive a directory is, `<topic>_<partition>`; None for another name."""
     found = _ARCHIVE_DIRECTORY.fullmatch(directory.name)
-    return TopicPartition(found[1], int(found[2]), int(found[3])) if found else None
+    partition = TopicPartition.named(*found.groups()) if found else None
+    return partition if partition and (partition.home == NO_HOME) == has_batches else None
+
+
+def is_archive_of_batches(path: Path) -> bool:
+    """Return whether a file is an archived segment of Kafka's batches, by its name."""
+    return path.name.endswith(f".log{ARCHIVE_SUFFIX}")
 
 
 def archived_base_offset_of(path: Path) -> int | None:

@@ -8,14 +8,20 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker.errors import ConfigError, InvalidTopicError, LogLockedError
 from broker.log.data_directory import (
     DataDirectory,
+    TopicRecord,
     parse_log_directory_name,
     validate_not_in_use,
 )
-from broker.topic import log_directory_name
+from broker.topic import FORMAT_KAFKA, FORMATS, NO_HOME, TopicPartition, log_directory_name
+
+TOPIC_ID = "0123456789abcdef0123456789abcdef"
+_FIRST_LINE = "pylogctl-partition-counts 1\n"
 
 
 @contextmanager
@@ -29,24 +35,48 @@ def locked(path: Path, broker_id: int = 0) -> Iterator[DataDirectory]:
 
 
 @pytest.mark.parametrize(
-    ("name", "key"),
+    ("name", "partition"),
     [
-        ("events_0", ("events", 0)),
-        ("a_b_12", ("a_b", 12)),
+        ("events_0", TopicPartition("events", 3, 0)),
+        ("a_b_12", TopicPartition("a_b", 3, 12)),
+        ("events-0", TopicPartition("events", NO_HOME, 0)),
+        ("a_1-0", TopicPartition("a_1", NO_HOME, 0)),
+        ("a-1_0", TopicPartition("a-1", 3, 0)),
+        ("a--0", TopicPartition("a-", NO_HOME, 0)),
+        ("größe_0", TopicPartition("größe", 3, 0)),
+        ("größe-0", None),  # no name that Kafka has
+        ("a b-0", None),
         ("_0", None),
+        ("-0", None),
         ("events", None),
         ("events_", None),
         ("events_01", None),
-        ("events_-1", None),
+        ("events-01", None),
+        ("events_-1", TopicPartition("events_", NO_HOME, 1)),
         ("events_x", None),
+        ("events-0.0123456789abcdef0123456789abcdef-delete", None),
         ("lost+found", None),
         ("._0", None),
+        (".-0", None),
     ],
 )
-def test_parse_log_directory_name_when_any_then_split_at_last_underscore(
-    name: str, key: tuple[str, int] | None
+def test_parse_log_directory_name_when_any_then_the_last_separator_tells_the_format(
+    name: str, partition: TopicPartition | None
 ) -> None:
-    assert parse_log_directory_name(name) == key
+    assert parse_log_directory_name(name, 3) == partition
+
+
+@given(
+    st.text("a_-.0", min_size=1, max_size=8).filter(lambda name: name not in (".", "..")),
+    st.sampled_from(FORMATS),
+    st.integers(0, 9_999),
+)
+def test_log_directory_name_when_any_then_parsed_to_its_partition(
+    topic: str, format: str, index: int
+) -> None:
+    home = NO_HOME if format == FORMAT_KAFKA else 3
+    name = log_directory_name(topic, index, format)
+    assert parse_log_directory_name(name, 3) == TopicPartition(topic, home, index)
 
 
 def test_log_directory_name_when_too_long_for_the_file_system_then_invalid_topic() -> None:
@@ -123,14 +153,16 @@ def test_marker_when_marked_clean_then_clean_until_in_use(tmp_path: Path) -> Non
 def test_logs_when_foreign_ones_are_there_then_skipped_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for name in ("events_0", "events_1", "lost+found"):
+    for name in ("events_0", "events_1", "events-1", "lost+found"):
         (tmp_path / name).mkdir()
     (tmp_path / "notes_3").touch()
     (tmp_path / "recovery-point-checkpoint.tmp").touch()  # left by a full disk
     with locked(tmp_path) as directory:
         found = directory.logs()
-    assert {(one.topic, one.index): path for one, path in found.items()} == {
-        ("events", n): tmp_path / f"events_{n}" for n in (0, 1)
+    assert {str(one): path.name for one, path in found.items()} == {
+        "events[0-0]": "events_0",
+        "events[0-1]": "events_1",
+        "events[1]": "events-1",
     }
     assert "lost+found is not a log" in caplog.text
     assert "notes_3 is not a log" in caplog.text
@@ -139,15 +171,26 @@ def test_logs_when_foreign_ones_are_there_then_skipped_with_a_warning(
 
 def test_partition_counts_when_written_then_read_back(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path, 0)
-    assert directory.read_partition_counts() == {}
-    directory.write_partition_counts({"b topic": 3, "a": 1})
-    assert directory.read_partition_counts() == {"a": 1, "b topic": 3}
+    assert directory.read_topics() == {}
+    records = {
+        "a": TopicRecord(1),
+        "b topic": TopicRecord(3),
+        "c": TopicRecord(2, TOPIC_ID),
+        "d 5": TopicRecord(4),
+        "kafka=": TopicRecord(1),
+    }
+    directory.write_topics(records)
+    assert directory.read_topics() == records
 
 
-def test_partition_counts_when_damaged_then_config_error(tmp_path: Path) -> None:
-    (tmp_path / "topic-partition-counts").write_text("events 3\n")
+@pytest.mark.parametrize(
+    "content",
+    ["events 3\n", f"{_FIRST_LINE}events 3 kafka=1\n", f"{_FIRST_LINE}events kafka={TOPIC_ID}\n"],
+)
+def test_partition_counts_when_damaged_then_config_error(tmp_path: Path, content: str) -> None:
+    (tmp_path / "topic-partition-counts").write_text(content)
     with pytest.raises(ConfigError, match="topic-partition-counts"):
-        DataDirectory(tmp_path, 0).read_partition_counts()
+        DataDirectory(tmp_path, 0).read_topics()
 
 
 def test_creator_token_when_asked_again_then_the_first_one(tmp_path: Path) -> None:

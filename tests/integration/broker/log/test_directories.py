@@ -18,8 +18,7 @@ from broker.log.data_directory import (
     DataDirectory,
     read_recovery_points,
 )
-from broker.log.format import segment_name
-from broker.log.log import whole_entries
+from broker.log.format import ENTRIES, segment_name
 from broker.log.manager import LogManager
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
@@ -108,9 +107,9 @@ def test_open_when_closed_before_then_all_logs_are_back_each_directory_with_its_
     manager.close()
     assert all((one / MARKER).exists() for one in dirs)
     for one in dirs:
-        found = read_recovery_points(one)
+        found = read_recovery_points(one, 0)
         assert found is not None
-        assert {f"{topic}_{index}" for topic, index in found} == names(one)
+        assert {f"{key.topic}_{key.index}" for key in found} == names(one)
     manager = open_manager()
     assert not manager.loaded.was_recovered
     assert manager.topics.names() == ["audit", "events"]
@@ -266,7 +265,7 @@ def test_open_when_a_lost_directory_is_no_longer_named_then_its_partitions_start
     assert f"log.dirs no longer names {dirs[1]}" in caplog.text
     manager = open_manager()  # the new disk
     assert manager.table.errors() == {}
-    assert manager.creation.get_or_create("events", 1).append(ENTRY, 1) == 0
+    assert manager.creation.get_or_create("events", 1).append(ENTRY, 1).base_offset == 0
     assert content(manager.creation.get_or_create("events", 0)) == ENTRY
 
 
@@ -425,7 +424,10 @@ def test_checkpoint_when_a_directory_refuses_it_then_the_others_have_theirs(
     (dirs[0] / CHECKPOINT_NAME).mkdir()
     with pytest.raises(OSError, match="Is a directory"):
         manager.checkpoints.write()
-    assert set(read_recovery_points(dirs[1]) or ()) == {("events", 1), ("events", 4)}
+    assert {str(one) for one in read_recovery_points(dirs[1], 0) or ()} == {
+        "events[0-1]",
+        "events[0-4]",
+    }
     (dirs[0] / CHECKPOINT_NAME).rmdir()
 
 
@@ -453,7 +455,7 @@ def test_open_when_a_directory_with_replicas_is_lost_then_they_are_offline_until
     replicas = [TopicPartition("events", 7, index) for index in range(3)]
     for replica in replicas:
         log = manager.creation.open_replica(replica, "id")
-        log.append_copied(whole_entries(ENTRY, replica, 0), 0)
+        log.append_copied(ENTRIES.copied(ENTRY, replica, 0), 0)
     assert [len(list(one.glob("replicas/7/*_*"))) for one in dirs] == [1, 1, 1]
     manager.close()
     hidden = break_off(dirs[1])

@@ -155,7 +155,7 @@ def test_delete_topic_when_a_partition_is_offline_then_it_can_be_made_again(
     manager.open()
     manager.deletions.delete_topic("events")
     assert (manager.topics.names(), manager.table.errors()) == ([], {})
-    assert manager.creation.get_or_create("events", 0).append(ENTRY, 1) == 0
+    assert manager.creation.get_or_create("events", 0).append(ENTRY, 1).base_offset == 0
 
 
 def test_open_when_directory_has_no_segment_then_log_starts_at_0(
@@ -164,7 +164,7 @@ def test_open_when_directory_has_no_segment_then_log_starts_at_0(
     (tmp_path / "data" / "events_0").mkdir(parents=True)
     manager = make_manager()
     manager.open()
-    assert manager.creation.get_or_create("events", 0).append(ENTRY, 1) == 0
+    assert manager.creation.get_or_create("events", 0).append(ENTRY, 1).base_offset == 0
 
 
 def test_open_when_another_manager_is_open_then_locked(make_manager: ManagerFactory) -> None:
@@ -595,7 +595,7 @@ try:
     log.append(encode([b"y" * 800]), 1)
 except StorageError as error:
     print(error)
-assert log.append(encode([b"z" * 50]), 1) == 810, log.log_end_offset
+assert log.append(encode([b"z" * 50]), 1).base_offset == 810, log.log_end_offset
 log.flush()
 assert log.high_watermark == 870
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))

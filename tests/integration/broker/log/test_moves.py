@@ -20,8 +20,8 @@ from broker.errors import (
 )
 from broker.log.data_directory import MOVED_FROM_NAME, DataDirectory, read_recovery_points
 from broker.log.deletion import DirectoryDeletions
-from broker.log.format import segment_name
-from broker.log.log import Log, whole_entries
+from broker.log.format import ENTRIES, segment_name
+from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.moves import DirectoryMove, LogCopy, Moves
 from broker.protocol.codec import encode
@@ -90,8 +90,8 @@ def test_move_when_done_then_all_files_are_in_the_other_directory_and_nothing_el
     assert content(log) == ENTRY * 40
     log.append(ENTRY, 1)
     log.flush()
-    assert ("events", 0) in (read_recovery_points(dirs[1]) or {})
-    assert ("events", 0) not in (read_recovery_points(dirs[0]) or {})
+    assert log.partition in (read_recovery_points(dirs[1], 0) or {})
+    assert log.partition not in (read_recovery_points(dirs[0], 0) or {})
     manager.close()
     manager = open_manager()
     assert not manager.loaded.was_recovered
@@ -188,10 +188,10 @@ def test_move_when_of_a_replica_then_its_epochs_and_creation_id_go_with_it(
     replica = TopicPartition("events", 7, 2)
     log = manager.creation.open_replica(replica, "id")
     log.begin_epoch(3, 0)
-    log.append_copied(whole_entries(ENTRY * 3, replica, 0), 0)
+    log.append_copied(ENTRIES.copied(ENTRY * 3, replica, 0), 0)
     finish(manager.moves.add(replica, dirs[1]))
     log.begin_epoch(5, len(ENTRY) * 3)
-    log.append_copied(whole_entries(ENTRY, replica, 0), len(ENTRY) * 3)
+    log.append_copied(ENTRIES.copied(ENTRY, replica, 0), len(ENTRY) * 3)
     log.truncate(len(ENTRY) * 3 + len(ENTRY))
     epochs = log.epochs
     manager.close()
@@ -278,9 +278,9 @@ def test_move_when_truncated_meanwhile_then_the_copy_has_what_was_written_after(
     replica = TopicPartition("events", 7, 2)
     log = manager.creation.open_replica(replica, "id")
     old, new = encode([b"old!"]), encode([b"new!"])
-    log.append_copied(whole_entries(old * 9, replica, 0), 0)
+    log.append_copied(ENTRIES.copied(old * 9, replica, 0), 0)
     log.truncate(len(old) * 4)  # a segment starts there, as with the next truncation
-    log.append_copied(whole_entries(old * 5, replica, len(old) * 4), len(old) * 4)
+    log.append_copied(ENTRIES.copied(old * 5, replica, len(old) * 4), len(old) * 4)
     catch_up = LogCopy.catch_up
     calls: list[int] = []
 
@@ -289,7 +289,7 @@ def test_move_when_truncated_meanwhile_then_the_copy_has_what_was_written_after(
         calls.append(1)
         if len(calls) == 1:
             log.truncate(len(old) * 4)
-            log.append_copied(whole_entries(new * 5, replica, 0), len(old) * 4)
+            log.append_copied(ENTRIES.copied(new * 5, replica, len(old) * 4), len(old) * 4)
 
     monkeypatch.setattr(LogCopy, "catch_up", truncate_then)
     finish(manager.moves.add(replica, dirs[1]))

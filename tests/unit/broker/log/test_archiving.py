@@ -20,8 +20,10 @@ from broker.log.data_directory import DataDirectory
 from broker.log.format import segment_name
 from broker.log.manager import LogManager
 from broker.log.offline.archives import list_archive, restore
-from broker.protocol.codec import encode
-from broker.topic import TopicPartition
+from broker.log.offline.verify import verify_paths
+from broker.protocol.codec import encode, encode_batch
+from broker.protocol.record_batch import Record
+from broker.topic import FORMAT_07, FORMAT_KAFKA, TopicPartition
 from tests.support.log_fixtures import ManagerFactory
 
 MESSAGE = encode([b"ab"])
@@ -230,6 +232,46 @@ def test_restore_when_a_broker_has_the_directory_open_then_refused(
             restore(list_archive([archive]), tmp_path / "data")
     finally:
         directory.unlock()
+
+
+def test_restore_when_of_batches_then_the_broker_has_all_records_again(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    batch = encode_batch([Record(n, 5 + n, b"k", b"v", ()) for n in range(3)])
+    settings = {"segment_bytes": 10, "retention_bytes": SIZE, "retention_ms": 1 << 50}
+    manager = make_manager(archive_dir=tmp_path / "archive", **settings)
+    manager.open()
+    for topic, format in {"orders": FORMAT_KAFKA, "orders_0-1": FORMAT_07, "t": FORMAT_07}.items():
+        manager.creation.create_topic(topic, 2, format=format)
+    manager.reconfigure(
+        manager.settings.broker,
+        {one: {"cleanup_policy": "archive"} for one in manager.topics.names()},
+    )
+    for _ in range(3):
+        manager.creation.get_or_create("orders", 1).append(batch, 3)
+        manager.creation.get_or_create("orders_0-1", 1).append(MESSAGE, 1)
+    manager.retention.apply()
+    manager.close()
+
+    found = list_archive([tmp_path / "archive"])
+    assert [(str(one.partition), one.start, one.end) for one in found] == [
+        ("orders[1]", 0, 3),
+        ("orders[1]", 3, 6),
+        ("orders_0-1[0-1]", 0, SIZE),
+        ("orders_0-1[0-1]", SIZE, 2 * SIZE),
+    ]
+    done = restore(found, tmp_path / "data")
+    assert sorted((str(one.partition), one.end) for one in done) == [
+        (str(one.partition), one.end) for one in found
+    ]
+    assert restore(found, tmp_path / "data") == []
+    manager = make_manager()
+    manager.open()
+    assert manager.table.errors() == {}
+    log = manager.table.get("orders", 1)
+    assert log is not None
+    assert (log.log_start_offset, log.log_end_offset) == (0, 9)
+    assert verify_paths([tmp_path / "data", tmp_path / "archive"]).problems == []
 
 
 def test_list_when_a_path_is_missing_or_no_archive_then_is_an_error(tmp_path: Path) -> None:

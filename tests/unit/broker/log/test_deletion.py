@@ -46,7 +46,7 @@ def test_delete_topic_when_there_then_its_logs_are_gone_and_others_are_not(
     assert (manager.topics.names(), told) == (["orders"], ["events"])
     assert [str(log.partition) for log in manager.table.all()] == ["orders[0-0]"]
     assert log_directories(tmp_path) == ["orders_0"]
-    assert list(read_recovery_points(tmp_path / "data") or {}) == [("orders", 0)]
+    assert list(read_recovery_points(tmp_path / "data", 0) or {}) == [("orders", 0, 0)]
 
 
 def test_delete_topic_when_it_had_a_count_of_its_own_then_that_is_gone_after_a_restart_too(
@@ -69,7 +69,7 @@ def test_delete_topic_when_made_again_then_starts_at_zero(make_manager: ManagerF
     manager = opened(make_manager)
     manager.deletions.delete_topic("events")
     log = manager.creation.get_or_create("events", 0)
-    assert (log.log_end_offset, log.append(ENTRY, 1)) == (0, 0)
+    assert (log.log_end_offset, *log.append(ENTRY, 1)) == (0, 0, 12)
 
 
 def test_delete_topic_when_files_are_moved_then_removed_in_the_background(
@@ -139,7 +139,7 @@ def test_delete_topic_when_something_waits_for_a_flush_then_it_is_flushed_first(
 ) -> None:
     manager = opened(make_manager)
     log = manager.creation.get_or_create("events", 0)
-    end = log.append(ENTRY, 1) + len(ENTRY)
+    end = log.append(ENTRY, 1).end_offset
     seen: list[int] = []
     log.add_listener(lambda: seen.append(log.high_watermark))
     manager.deletions.delete_topic("events")

@@ -111,7 +111,7 @@ class LogMachine(RuleBasedStateMachine):
                     self.log.append(encode(payloads), len(payloads))
             else:
                 expected = self.model.append([encode([payload]) for payload in payloads])
-                assert self.log.append(encode(payloads), len(payloads)) == expected
+                assert self.log.append(encode(payloads), len(payloads)).base_offset == expected
         self.disk.chunk_bytes = None
 
     @precondition(lambda self: not self.is_failed)

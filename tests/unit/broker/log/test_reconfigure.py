@@ -8,13 +8,11 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.log.log import Log
-from broker.protocol.codec import encode
 from broker.topic_settings import TopicConfig, parse_overrides
 from tests.doubles import FakeClock
 from tests.support.log_doubles import RecordingSchedule
 from tests.support.log_fixtures import LogFactory, ManagerFactory
-
-TWELVE_BYTES = encode([b"ab"])
+from tests.support.log_formats import FormatExample
 
 
 def changed(log: Log, **settings: object) -> TopicConfig:
@@ -22,10 +20,10 @@ def changed(log: Log, **settings: object) -> TopicConfig:
 
 
 def test_log_when_the_flush_interval_becomes_shorter_then_what_waits_is_flushed_by_it(
-    make_log: LogFactory, schedule: RecordingSchedule, clock: FakeClock
+    make_log: LogFactory, log_format: FormatExample, schedule: RecordingSchedule, clock: FakeClock
 ) -> None:
     log = make_log(flush_interval_ms=3_600_000)
-    log.append(TWELVE_BYTES, 1)
+    log.append(log_format.one, 1)
 
     log.reconfigure(changed(log, flush_interval_ms=50))
 
@@ -33,11 +31,11 @@ def test_log_when_the_flush_interval_becomes_shorter_then_what_waits_is_flushed_
 
 
 def test_log_when_fewer_messages_are_to_be_flushed_then_that_many_are_due_at_once(
-    make_log: LogFactory, schedule: RecordingSchedule, clock: FakeClock
+    make_log: LogFactory, log_format: FormatExample, schedule: RecordingSchedule, clock: FakeClock
 ) -> None:
     log = make_log()
     for _ in range(3):
-        log.append(TWELVE_BYTES, 1)
+        log.append(log_format.one, 1)
 
     log.reconfigure(changed(log, flush_interval_messages=3))
 
@@ -45,10 +43,10 @@ def test_log_when_fewer_messages_are_to_be_flushed_then_that_many_are_due_at_onc
 
 
 def test_log_when_nothing_waits_or_changes_then_no_flush_is_scheduled(
-    make_log: LogFactory, schedule: RecordingSchedule
+    make_log: LogFactory, log_format: FormatExample, schedule: RecordingSchedule
 ) -> None:
     log = make_log()
-    log.append(TWELVE_BYTES, 1)
+    log.append(log_format.one, 1)
     scheduled = len(schedule.due_s)
     log.reconfigure(changed(log))
     log.flush()
@@ -59,24 +57,25 @@ def test_log_when_nothing_waits_or_changes_then_no_flush_is_scheduled(
 
 def test_log_when_consumers_see_what_is_written_or_no_more_then_the_high_watermark_never_falls(
     make_log: LogFactory,
+    log_format: FormatExample,
 ) -> None:
     log = make_log()
     seen = []
     log.add_listener(lambda: seen.append(log.high_watermark))
-    log.append(TWELVE_BYTES, 1)
+    log.append(log_format.one, 1)
     assert log.high_watermark == 0
 
     log.reconfigure(changed(log, flush_before_read=False))
-    assert log.high_watermark == 12
-    assert seen[-1] == 12
-    log.append(TWELVE_BYTES, 1)
-    assert (log.high_watermark, log.flushed_offset) == (24, 0)
+    step = log_format.step
+    assert log.high_watermark == seen[-1] == step
+    log.append(log_format.one, 1)
+    assert (log.high_watermark, log.flushed_offset) == (2 * step, 0)
 
     log.reconfigure(changed(log, flush_before_read=True))
-    log.append(TWELVE_BYTES, 1)
-    assert log.high_watermark == 24
+    log.append(log_format.one, 1)
+    assert log.high_watermark == 2 * step
     log.flush()
-    assert log.high_watermark == 36
+    assert log.high_watermark == 3 * step
 
 
 @pytest.mark.parametrize(

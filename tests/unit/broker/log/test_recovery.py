@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker.errors import LogCorruptError
-from broker.log.format import segment_name
+from broker.log.format import ENTRIES, segment_name
 from broker.log.recovery import (
     Recovery,
     cut_file,
@@ -20,6 +20,7 @@ from broker.log.recovery import (
 from broker.log.segment import Segment
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
+from tests.support.log_formats import EXAMPLES, FormatExample
 
 PARTITION = TopicPartition("events", 0, 0)
 TIME_MS = 1_700_000_000_000
@@ -33,6 +34,16 @@ def write_segments(directory: Path, *contents: bytes) -> list[Segment]:
         (directory / segment_name(base)).write_bytes(content)
         base += len(content)
     return list_segments(directory)
+
+
+def write_messages(directory: Path, log_format: FormatExample, *counts: int) -> list[Segment]:
+    """Write segments of so many messages."""
+    offset = 0
+    for count in counts:
+        content = log_format.at(offset, log_format.one * count)
+        (directory / log_format.format.segment_name(offset)).write_bytes(content)
+        offset += count * log_format.step
+    return list_segments(directory, log_format.format)
 
 
 def run(
@@ -58,25 +69,35 @@ def test_list_segments_when_foreign_files_are_there_then_ignored(tmp_path: Path)
     assert [segment.base_offset for segment in list_segments(tmp_path)] == [0, 12]
 
 
-def test_recover_when_all_is_valid_then_nothing_is_cut(tmp_path: Path) -> None:
-    segments = write_segments(tmp_path, ENTRY * 3, ENTRY)
-    assert run(segments) == []
-    assert ranges(segments) == [(0, 36), (36, 12)]
-
-
-@pytest.mark.parametrize("size", range(37))
-def test_recover_when_last_segment_is_cut_anywhere_then_whole_entries_stay(
-    tmp_path: Path, size: int
+def test_recover_when_all_is_valid_then_nothing_is_cut(
+    tmp_path: Path, log_format: FormatExample
 ) -> None:
-    segments = write_segments(tmp_path, ENTRY * 2, (ENTRY * 3)[:size])
-    found = run(segments)
-    whole = size // 12 * 12
-    assert ranges(segments) == [(0, 24), (24, whole)]
-    assert [(one.valid_end, one.cut_bytes) for one in found] == (
-        [(24 + whole, size % 12)] if size % 12 else []
-    )
-    for one in found:
-        assert one.side_file.read_bytes() == ENTRY[: size % 12]
+    segments = write_messages(tmp_path, log_format, 3, 1)
+    assert run(segments) == []
+    assert ranges(segments) == [(0, 3 * log_format.size), (3 * log_format.step, log_format.size)]
+
+
+def test_recover_when_last_segment_is_cut_anywhere_then_whole_messages_stay(
+    tmp_path: Path, log_format: FormatExample
+) -> None:
+    step, size = log_format.step, log_format.size
+    for left in range(3 * size + 1):
+        directory = tmp_path / f"{left}"
+        directory.mkdir()
+        last = write_messages(directory, log_format, 2, 3)[-1].path
+        content = last.read_bytes()[:left]
+        last.write_bytes(content)
+        segments = list_segments(directory, log_format.format)
+
+        found = run(segments)
+
+        count, torn = divmod(left, size)
+        assert ranges(segments) == [(0, 2 * size), (2 * step, count * size)]
+        assert segments[-1].next_offset == (2 + count) * step
+        assert [(one.valid_end, one.cut_bytes) for one in found] == (
+            [((2 + count) * step, torn)] if torn else []
+        )
+        assert [one.side_file.read_bytes() for one in found] == ([content[-torn:]] if torn else [])
 
 
 @pytest.mark.parametrize(
@@ -93,37 +114,52 @@ def test_recover_when_last_segment_is_cut_anywhere_then_whole_entries_stay(
     ids=["zeros", "negative length", "bad crc", "unknown magic", "short", "unknown codec", "byte"],
 )
 def test_recover_when_tail_is_garbage_then_cut_and_kept_in_a_side_file(
-    tmp_path: Path, tail: bytes
+    tmp_path: Path, log_format: FormatExample, tail: bytes
 ) -> None:
-    segments = write_segments(tmp_path, ENTRY * 2 + tail)
-    side_file = tmp_path / f"{0:020d}.pylog.cut-{STAMP}"
-    assert run(segments) == [
-        Recovery(PARTITION, segments[0].path, 24, len(tail), side_file),
-    ]
-    assert ranges(segments) == [(0, 24)]
+    (segment,) = write_messages(tmp_path, log_format, 2)
+    with segment.path.open("ab") as file:
+        file.write(tail)
+    segments = list_segments(tmp_path, log_format.format)
+    side_file = tmp_path / f"{segment.path.name}.cut-{STAMP}"
+    end = 2 * log_format.step
+    assert run(segments) == [Recovery(PARTITION, segment.path, end, len(tail), side_file)]
+    assert ranges(segments) == [(0, 2 * log_format.size)]
     assert side_file.read_bytes() == tail
 
 
+def spoil(segment: Segment, end: int) -> None:
+    """Flip the byte before a position."""
+    with segment.path.open("r+b") as file:
+        (byte,) = os.pread(file.fileno(), 1, end - 1)
+        os.pwrite(file.fileno(), bytes([byte ^ 1]), end - 1)
+
+
 def test_recover_when_damage_is_before_the_recovery_point_then_not_looked_at(
-    tmp_path: Path,
+    tmp_path: Path, log_format: FormatExample
 ) -> None:
-    segments = write_segments(tmp_path, ENTRY + b"x" * 12, ENTRY * 2)
-    assert run(segments, recovery_point=24) == []
+    segments = write_messages(tmp_path, log_format, 2, 2)
+    spoil(segments[0], 2 * log_format.size)
+    assert run(segments, recovery_point=2 * log_format.step) == []
 
 
 def test_recover_when_point_lies_in_an_older_segment_then_later_ones_are_put_aside(
-    tmp_path: Path,
+    tmp_path: Path, log_format: FormatExample
 ) -> None:
-    segments = write_segments(tmp_path, ENTRY * 3, ENTRY + b"x" * 12, ENTRY * 2, b"")
-    found = run(segments, recovery_point=12)
-    assert ranges(segments) == [(0, 36), (36, 12)]
-    assert [(one.file.name, one.valid_end, one.cut_bytes) for one in found] == [
-        (segment_name(36), 48, 12),
-        (segment_name(60), 60, 24),
-        (segment_name(84), 84, 0),
+    step, size = log_format.step, log_format.size
+    segments = write_messages(tmp_path, log_format, 3, 2, 2, 0)
+    paths = [one.path for one in segments]
+    spoil(segments[1], 2 * size)
+    contents = [one.read_bytes() for one in paths]
+    found = run(segments, recovery_point=step)
+    assert ranges(segments) == [(0, 3 * size), (3 * step, size)]
+    assert [(one.file, one.valid_end, one.cut_bytes) for one in found] == [
+        (paths[1], 4 * step, size),
+        (paths[2], 5 * step, 2 * size),
+        (paths[3], 7 * step, 0),
     ]
-    assert [one.side_file.read_bytes() for one in found] == [b"x" * 12, ENTRY * 2, b""]
-    assert [segment.base_offset for segment in list_segments(tmp_path)] == [0, 36]
+    assert [one.side_file.read_bytes() for one in found] == [contents[1][size:], contents[2], b""]
+    again = list_segments(tmp_path, log_format.format)
+    assert [segment.base_offset for segment in again] == [0, 3 * step]
 
 
 def test_recover_when_recovery_point_is_off_a_boundary_then_segment_is_scanned_from_its_start(
@@ -160,31 +196,33 @@ def test_recover_when_the_flushed_end_was_shortened_then_cut_after_the_last_whol
     assert [(one.valid_end, one.cut_bytes) for one in found] == [(24 + len(former), 5)]
 
 
-def shorten_first(directory: Path) -> list[Segment]:
-    """Write segments from 0, 24 and 48 on, and take 7 bytes from the end of the first."""
-    write_segments(directory, ENTRY * 2, ENTRY * 2, ENTRY)
-    os.truncate(directory / segment_name(0), 17)
-    return list_segments(directory)
+def shorten_first(directory: Path, log_format: FormatExample) -> list[Segment]:
+    """Write segments of 2, 2 and 1 messages, and take 7 bytes from the end of the first."""
+    first, _, _ = write_messages(directory, log_format, 2, 2, 1)
+    os.truncate(first.path, first.size - 7)
+    return list_segments(directory, log_format.format)
 
 
 def test_recover_when_a_flushed_segment_was_shortened_then_a_hole_that_later_starts_know(
-    tmp_path: Path,
+    tmp_path: Path, log_format: FormatExample
 ) -> None:
-    segments = shorten_first(tmp_path)
-    found = run(segments, recovery_point=60)
-    assert ranges(segments) == [(0, 12), (12, 0), (24, 24), (48, 12)]
-    assert [(one.valid_end, one.cut_bytes) for one in found] == [(12, 5)]
-    assert holes(segments) == [(12, 24)]
-    again = list_segments(tmp_path)
-    assert is_whole(again, 60)
-    assert run(again, recovery_point=60) == run(again, None) == []
+    step, size = log_format.step, log_format.size
+    segments = shorten_first(tmp_path, log_format)
+    found = run(segments, recovery_point=5 * step)
+    mark = [(step, 0)] if log_format.format is ENTRIES else []  # batches have their offsets
+    assert ranges(segments) == [(0, size), *mark, (2 * step, 2 * size), (4 * step, size)]
+    assert [(one.valid_end, one.cut_bytes) for one in found] == [(step, size - 7)]
+    assert holes(segments) == [(step, 2 * step)][: len(mark)]
+    again = list_segments(tmp_path, log_format.format)
+    assert is_whole(again, 5 * step)
+    assert run(again, recovery_point=5 * step) == run(again, None) == []
     assert ranges(again) == ranges(segments)
 
 
 def test_recover_when_a_start_ended_before_the_hole_was_marked_then_the_next_one_marks_it(
     tmp_path: Path,
 ) -> None:
-    segments = shorten_first(tmp_path)
+    segments = shorten_first(tmp_path, EXAMPLES["0.7"])
     cut_file(segments[0].path, 12, TIME_MS)
     segments = list_segments(tmp_path)
     assert run(segments, recovery_point=60) == []
@@ -192,12 +230,15 @@ def test_recover_when_a_start_ended_before_the_hole_was_marked_then_the_next_one
 
 
 def test_recover_when_a_segment_of_a_replica_was_shortened_then_all_behind_it_is_put_aside(
-    tmp_path: Path,
+    tmp_path: Path, log_format: FormatExample
 ) -> None:
-    segments = shorten_first(tmp_path)
-    found = run(segments, recovery_point=60, has_copies=True)
-    assert ranges(segments) == [(0, 12)]
-    assert [(one.valid_end, one.cut_bytes) for one in found] == [(12, 5), (24, 24), (48, 12)]
+    step, size = log_format.step, log_format.size
+    segments = shorten_first(tmp_path, log_format)
+    found = run(segments, recovery_point=5 * step, has_copies=True)
+    assert ranges(segments) == [(0, size)]
+    assert [(one.valid_end, one.cut_bytes) for one in found] == [
+        *[(step, size - 7), (2 * step, 2 * size), (4 * step, size)],
+    ]
 
 
 def test_recover_when_retention_passed_the_point_then_scans_from_the_start(tmp_path: Path) -> None:
@@ -207,13 +248,18 @@ def test_recover_when_retention_passed_the_point_then_scans_from_the_start(tmp_p
     assert [(one.valid_end, one.cut_bytes) for one in run(segments, recovery_point=0)] == [(24, 1)]
 
 
-def test_recover_when_gap_is_behind_the_point_then_cut_there(tmp_path: Path) -> None:
-    segments = write_segments(tmp_path, ENTRY * 2, ENTRY * 2)
-    segments[0].path.write_bytes(ENTRY)
-    segments = list_segments(tmp_path)
-    found = run(segments, recovery_point=12)
-    assert ranges(segments) == [(0, 12)]
-    assert [(one.valid_end, one.cut_bytes) for one in found] == [(24, 24)]
+@pytest.mark.parametrize("has_copies", [True, False])
+def test_recover_when_gap_is_behind_the_point_then_cut_there(
+    tmp_path: Path, log_format: FormatExample, has_copies: bool
+) -> None:
+    step, size = log_format.step, log_format.size
+    segments = write_messages(tmp_path, log_format, 2, 2)
+    os.truncate(segments[0].path, size)
+    segments = list_segments(tmp_path, log_format.format)
+    found = run(segments, recovery_point=step, has_copies=has_copies)
+    assert ranges(segments) == [(0, size)]
+    assert [(one.valid_end, one.cut_bytes) for one in found] == [(2 * step, 2 * size)]
+    assert segments[0].next_offset == step
 
 
 @pytest.mark.parametrize("recovery_point", [None, 13, 24, 36])

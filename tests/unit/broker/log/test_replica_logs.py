@@ -7,41 +7,55 @@ import pytest
 
 from broker.cluster_state import PartitionState
 from broker.errors import LeaderNotAvailableError, StorageError
+from broker.log.creation import LogCreation
 from broker.log.data_directory import read_high_watermarks, write_high_watermarks
 from broker.log.flusher import PeriodicTask
-from broker.log.log import Log, whole_entries
+from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.replica_files import EPOCH_FILE_NAME, read_record, write_record
-from broker.protocol.codec import encode
+from broker.log.side_files import read_topic_id
+from broker.protocol.codec import encode, encode_batch, stamp_batches
+from broker.protocol.record_batch import Record
 from broker.replica_records import ReplicaRecord
-from broker.topic import TopicPartition
+from broker.topic import FORMATS, NO_HOME, TopicPartition
 from tests.support.log_fixtures import ManagerFactory, abandon
 from tests.support.waiting import wait_until
 
+ID = "0123456789abcdef0123456789abcdef"
 TWELVE_BYTES = encode([b"ab"])
+TWELVE_RECORDS = encode_batch([Record(n, n, None, b"ab", ()) for n in range(12)])
+BATCHES = stamp_batches(TWELVE_RECORDS * 3, 0, 2)[0]
 AWAY = TopicPartition("events", 7, 1)
 HOME = TopicPartition("events", 0, 0)
+KAFKA = TopicPartition("events", NO_HOME, 1)
+ENDS = range(0, 37, 12)  # of entries or batches, in both formats
+
+
+def messages(partition: TopicPartition) -> bytes:
+    """Three entries or batches, which end at 36."""
+    return bytes(BATCHES) if partition.home == NO_HOME else TWELVE_BYTES * 3
 
 
 def bytes_of(log: Log) -> bytes:
     found, offset = b"", log.log_start_offset
     while (part := log.read(offset, 1 << 20, to_log_end=True)) is not None:
         found += os.pread(part.file.fd, part.length, part.position)
-        offset += part.length
+        count = len(found) * 3 // len(messages(log.partition))
+        offset = log.log_start_offset + ENDS[count]
     return found
 
 
 def opened(manager: LogManager, *partitions: TopicPartition) -> LogManager:
     manager.open()
     for partition in partitions:
-        log = manager.creation.open_replica(partition, "id")
-        log.append_copied(whole_entries(TWELVE_BYTES * 3, partition, 0), 0)
+        log = manager.creation.open_replica(partition, ID)
+        log.append_copied(log.format.copied(messages(partition), partition, 0), 0)
         log.begin_epoch(2, 0)
         log.advance_high_watermark(24)
     return manager
 
 
-@pytest.mark.parametrize("partition", [AWAY, HOME])
+@pytest.mark.parametrize("partition", [AWAY, HOME, KAFKA])
 def test_open_replica_when_closed_cleanly_then_the_next_start_has_all_of_it(
     make_manager: ManagerFactory, partition: TopicPartition
 ) -> None:
@@ -53,11 +67,11 @@ def test_open_replica_when_closed_cleanly_then_the_next_start_has_all_of_it(
     log = manager.table.find(partition)
     assert log is not None and not manager.loaded.was_recovered
     assert (bytes_of(log), log.high_watermark, list(log.epochs.entries)) == (
-        TWELVE_BYTES * 3,
+        messages(partition),
         24,
         [(2, 0)],
     )
-    assert manager.creation.open_replica(partition, "id") is log
+    assert manager.creation.open_replica(partition, ID) is log
     with pytest.raises(LeaderNotAvailableError):
         log.append(TWELVE_BYTES, 1)
 
@@ -71,14 +85,14 @@ def test_open_replica_when_the_log_had_none_then_its_messages_and_partition_coun
     log.append(TWELVE_BYTES, 1, flush_now=True)
     log.flush()
 
-    assert manager.creation.open_replica(HOME, "id") is log
+    assert manager.creation.open_replica(HOME, ID) is log
     assert (bytes_of(log), log.high_watermark) == (TWELVE_BYTES, 12)
     manager.is_loss_known = True
     manager.close()
     manager = make_manager(num_partitions=5)
     manager.open()
     assert manager.topics.partition_count("events") == 2
-    assert manager.table.replica_creation_id(HOME) == "id"
+    assert manager.table.replica_creation_id(HOME) == ID
 
 
 def test_open_replica_when_home_is_another_broker_then_apart_from_own_partitions(
@@ -101,6 +115,10 @@ def test_open_replica_when_home_is_another_broker_then_apart_from_own_partitions
         TopicPartition("x" * 254, 7, 11),
         TopicPartition("events", -2, 0),
         TopicPartition("events", 7, -1),
+        TopicPartition("events", NO_HOME, -1),
+        TopicPartition("größe", NO_HOME, 0),
+        TopicPartition("../escaped", NO_HOME, 0),
+        TopicPartition("x" * 250, NO_HOME, 0),
     ],
 )
 def test_open_replica_when_its_name_is_invalid_then_refused_and_nothing_is_created(
@@ -110,9 +128,70 @@ def test_open_replica_when_its_name_is_invalid_then_refused_and_nothing_is_creat
     manager.open()
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(StorageError, match="cannot create"):
-        manager.creation.open_replica(partition, "id")
+        manager.creation.open_replica(partition, ID)
     assert sorted(tmp_path.rglob("*")) == before
     assert manager.table.find(partition) is None
+
+
+def test_open_replica_when_it_has_no_home_then_as_kafka_has_it_and_apart_from_own_topics(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    manager = opened(make_manager(), KAFKA)
+    assert read_topic_id(tmp_path / "data/events-1/partition.metadata").hex == ID
+    assert manager.topics.names() == []
+    manager.close()
+    manager = make_manager()
+    manager.open()
+    assert (manager.topics.names(), manager.table.errors()) == ([], {})
+    assert manager.table.replica_creation_id(KAFKA) == ID
+    assert manager.table.get("events", 1) is manager.table.find(KAFKA)
+    assert manager.partition_count() == 1
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_open_replica_when_the_broker_has_a_topic_of_that_name_alone_then_refused(
+    make_manager: ManagerFactory, tmp_path: Path, format: str
+) -> None:
+    manager = make_manager()
+    manager.open()
+    manager.creation.create_topic("events", 2, format=format)
+    own = manager.creation.get_or_create("events", 1)
+    with pytest.raises(StorageError, match="has to be deleted first"):
+        manager.creation.open_replica(KAFKA, ID)
+    assert manager.table.all() == [own]
+    assert not own.is_replicated
+
+
+def test_open_replica_when_killed_before_it_was_marked_then_it_is_a_replica_all_the_same(
+    make_manager: ManagerFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = make_manager()
+    manager.open()
+    monkeypatch.setattr(LogCreation, "_replicate", lambda *_: None)
+    manager.creation.open_replica(KAFKA, ID)
+    monkeypatch.undo()
+    abandon(manager)
+    manager = make_manager()
+    manager.open()
+    assert manager.topics.names() == ["events"]
+    told: list[str] = []
+    manager.topics.on_deleted = told.append
+    log = manager.creation.open_replica(KAFKA, ID)
+    assert (log.is_replicated, manager.topics.names(), told) == (True, [], ["events"])
+    manager.close()
+    manager = make_manager()
+    manager.open()
+    assert (manager.topics.names(), manager.table.replica_creation_id(KAFKA)) == ([], ID)
+
+
+def test_open_replica_when_its_creation_id_is_no_topic_id_then_refused(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    manager = make_manager()
+    manager.open()
+    with pytest.raises(StorageError, match="cannot create"):
+        manager.creation.open_replica(KAFKA, "id")
+    assert not (tmp_path / "data/events-1").exists()
 
 
 def test_open_replica_when_topic_was_created_again_then_its_log_is_new(
@@ -133,7 +212,7 @@ def test_open_replica_when_home_log_had_no_replicas_then_its_messages_stay(
     log = manager.creation.get_or_create("events", 0)
     log.append(TWELVE_BYTES, 1)
     log.flush()
-    assert manager.creation.open_replica(HOME, "id") is log
+    assert manager.creation.open_replica(HOME, ID) is log
     assert (bytes_of(log), log.high_watermark, log.is_replicated) == (TWELVE_BYTES, 12, True)
 
 
@@ -175,7 +254,7 @@ def test_truncate_when_below_the_recovery_point_then_the_checkpoint_has_the_lowe
     assert " 12 " in checkpoint.read_text()
 
 
-@pytest.mark.parametrize("partition", [AWAY, HOME])
+@pytest.mark.parametrize("partition", [AWAY, HOME, KAFKA])
 def test_delete_replica_when_called_then_nothing_of_it_is_left(
     make_manager: ManagerFactory, partition: TopicPartition
 ) -> None:
@@ -183,7 +262,7 @@ def test_delete_replica_when_called_then_nothing_of_it_is_left(
     manager.deletions.delete_replica(partition)
     assert manager.table.find(partition) is None
     assert manager.topics.names() == []
-    log = manager.creation.open_replica(partition, "id")
+    log = manager.creation.open_replica(partition, ID)
     assert log.log_end_offset == 0
     manager.close()
     manager = make_manager()
@@ -232,7 +311,7 @@ def test_record_when_a_crash_left_the_end_of_a_longer_one_behind_it_then_is_read
     tmp_path: Path,
 ) -> None:
     state = PartitionState(1, 5, (1, 2), 3)
-    long = ReplicaRecord(HOME, "id", (1, 2), state, 7, {"a": "b" * 100})
+    long = ReplicaRecord(HOME, ID, (1, 2), state, 7, {"a": "b" * 100})
     short = long._replace(settings={})
     write_record(tmp_path, long)
     former = (tmp_path / "replica-record").read_bytes()

@@ -20,7 +20,9 @@ from broker.log.segment import (
 
 
 def make_segments(directory: Path, count: int) -> list[Segment]:
-    segments = [Segment(directory, base, size=1, modified_ms=0) for base in range(count)]
+    segments = [
+        Segment(directory, base, size=1, modified_ms=0, format=ENTRIES) for base in range(count)
+    ]
     for segment in segments:
         segment.path.write_bytes(b"x")
     return segments
