@@ -78,7 +78,7 @@ HIDDEN = object()
 UNTOLD = object()
 """Note on a field whose None is a value that nobody told; elsewhere None is that there is none."""
 _TOPIC = "name of the topic"
-_PARTITION = "partition as home broker and index"
+_PARTITION = "partition: home broker and index; a number in the format kafka"
 
 
 class Field(NamedTuple):

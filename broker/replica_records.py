@@ -62,9 +62,8 @@ class ReplicaRecord(NamedTuple):
 
         try:
             fields = json.loads(document)
-            home, _, index = fields["partition"].partition("-")
             return cls(
-                TopicPartition(str(fields["topic"]), int(home), int(index)),
+                TopicPartition.named(str(fields["topic"]), fields["partition"]),
                 str(fields["creation_id"]),
                 tuple(map(int, fields["replicas"])),
                 PartitionState(

@@ -111,8 +111,7 @@ def decode_changes(lines: Iterable[bytes]) -> tuple[list[LoggedChange], int]:
 def _decode(fields: dict[str, Any]) -> LoggedChange:
     partition = None
     if "topic" in fields:
-        home, _, index = fields["partition"].partition("-")
-        partition = TopicPartition(str(fields["topic"]), int(home), int(index))
+        partition = TopicPartition.named(str(fields["topic"]), fields["partition"])
     isr = fields.get("isr")
     return LoggedChange(
         str(fields["kind"]),

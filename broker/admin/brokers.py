@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ from broker.records import (
     Title,
 )
 from broker.times import moment
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_KAFKA, TopicPartition
 from broker.units import format_duration
 from broker.zk import paths
 from broker.zk.values import decode_broker
@@ -277,8 +278,7 @@ def status_of(response: StatusResponse) -> BrokerStatus:
 
 
 def _partition(record: Mapping[str, str]) -> TopicPartition:
-    home, _, index = record["partition"].partition("-")
-    return TopicPartition(record["topic"], int(home), int(index))
+    return TopicPartition.named(record["topic"], record["partition"])
 
 
 def shut_down(connection: Connection, *, force: bool) -> list[StopStep]:
@@ -436,8 +436,13 @@ def registered_members(session: Session) -> dict[str, int]:
 
 
 def _topic_counts(session: Session) -> dict[str, int]:
-    counts: dict[str, int] = {}
+    from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo
+
+    counts: Counter[str] = Counter()
     for topic in session.children_if_any(paths.TOPICS):
-        for name in session.children(paths.topic(topic)):
-            counts[name] = counts.get(name, 0) + 1
+        counts.update(session.children(paths.topic(topic)))
+    replicas = ReplicatedTopics(session)
+    for one in replicas.assignments(replicas.topics()):
+        if one.format == FORMAT_KAFKA:  # which homes register no part of
+            counts.update({str(id) for ids in one.replicas.values() for id in ids})
     return counts

@@ -14,7 +14,7 @@ from broker.protocol import responses
 from broker.protocol.extension_requests import ReadChangesRequest
 from broker.protocol.responses import BrokerAddress
 from broker.state_changes import LoggedChange, decode_changes, merged
-from broker.topic import TopicPartition
+from broker.topic import NO_HOME, TopicPartition
 
 REQUEST_TIMEOUT_S = 5.0
 """A broker that takes longer holds up the others once, and is left out for `_RETRY_S`."""
@@ -113,7 +113,8 @@ def absent_brokers(side: Side) -> dict[int, BrokerError]:
         return {}
     live = {broker.id for broker in metadata.brokers}
     partitions = metadata.partitions
-    absent = {id for one in partitions for id in (one.partition.home, *one.replicas)} - live
+    absent = {id for one in partitions for id in (one.partition.home, *one.replicas)}
+    absent -= {*live, NO_HOME}
     return {
         one: BrokerUnreachableError(f"broker {one} is not there: its changes are missing")
         for one in sorted(absent)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from broker.client.cluster import with_assigned
 from broker.client.side import Side
 from broker.consumer.cluster_reader import ClusterReader
-from broker.errors import BrokerError, InvalidMessageError
+from broker.errors import BrokerError, InvalidMessageError, UnsupportedVersionError
 from broker.producer.producer import Producer
 from broker.producer.settings import ProducerSettings
 from broker.tools.copying import Copied, Copy, CopyLimits, FindBehind
@@ -22,7 +22,7 @@ from broker.tools.mirror_routes import (
     place_by_name,
     place_by_order,
 )
-from broker.topic import ReadRange, TopicPartition
+from broker.topic import FORMAT_KAFKA, ReadRange, TopicPartition
 
 MAX_IN_FLIGHT = 8  # keeps a broker busy; at an error, so many sets may be written unconfirmed
 
@@ -75,8 +75,15 @@ def place(
     """Return the target of each source partition; create the target topic if it is missing.
 
     Targets have the same names as their sources, or else the same place in order.
+    `UnsupportedVersionError` if one of the topics is of the format kafka.
     """
     targets = with_assigned(side.cluster, topic, side.cluster.partitions(topic))
+    for one in (*sources, *targets):
+        if one.format == FORMAT_KAFKA:
+            raise UnsupportedVersionError(
+                f"topic '{one.topic}' is of the format kafka, which is not copied",
+                hints=[f"pylogctl consume {one.topic} reads its messages"],
+            )
     if not targets:
         broker_ids = [broker.id for broker in side.brokers()]
         counts = counts_by_name(sources) if keeps_names else counts_like(sources, broker_ids)

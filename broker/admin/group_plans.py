@@ -56,8 +56,10 @@ class OffsetRecord:
         return self.topic == partition.topic and self.pattern.matches(partition)
 
     def __str__(self) -> str:
-        home = "*" if self.pattern.home is None else self.pattern.home
-        return f"{self.topic}[{home}-{self.pattern.first}]"
+        home, first, *_ = self.pattern
+        if home is None:
+            return f"{self.topic}[*-{first}]"
+        return str(TopicPartition(self.topic, home, first))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from broker.zk import paths
 from broker.zk.creations import read_creations
 from broker.zk.nodes import NodeStat
 from broker.zk.session import Session
-from broker.zk.values import Subscription, decode_number, decode_partition_name, decode_subscription
+from broker.zk.values import Subscription, decode_number, decode_subscription
 
 
 class StoredOffset(NamedTuple):
@@ -190,8 +190,8 @@ def _partition_nodes(
         for name in session.children_if_any(f"{parent}/{topic}"):
             path = f"{parent}/{topic}/{name}"
             try:
-                found[path] = TopicPartition(topic, *decode_partition_name(name))
-            except CoordinationError:
+                found[path] = TopicPartition.named(topic, name)
+            except ValueError:
                 strays.append(path)
     values = session.get_many(found)
     for path, partition in sorted(found.items(), key=lambda item: item[1]):

@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker import errors
+from broker.admin.brokers import find_broker
 from broker.client.cluster import Connect
 from broker.client.connection import Connection
+from broker.client.side import Side
+from broker.ids import NO_LEADER
 from broker.protocol.extension_requests import MoveLogRequest
 from broker.protocol.layouts import DATA
 from broker.protocol.responses import BrokerAddress
-from broker.topic import TopicPartition, validate_topic_name
+from broker.topic import NO_HOME, TopicPartition, validate_topic_name
 
-_NAME = re.compile(r"(.+)\[(\d+)-(\d+)\]", re.DOTALL)
+_NAME = re.compile(r"(.+)\[([0-9-]+)\]", re.DOTALL)
 _FIRST_POLL_S = 0.05
 _LAST_POLL_S = 1.0
 
@@ -44,14 +47,32 @@ class MoveState(NamedTuple):
 
 
 def parse_log_name(name: str) -> TopicPartition:
-    """Return the partition that `TOPIC[HOME-INDEX]` means."""
+    """Return the partition that `TOPIC[PARTITION]` means."""
     found = _NAME.fullmatch(name)
-    if found is None:
+    try:
+        topic, partition = found.groups() if found is not None else ("", "")
+        named = TopicPartition.named(topic, partition)
+    except ValueError as error:
         raise errors.ArgumentError(
-            f"not a partition: '{name}'", hints=["valid: TOPIC[HOME-INDEX], as in 'orders[0-1]'"]
-        )
-    validate_topic_name(found[1])
-    return TopicPartition(found[1], int(found[2]), int(found[3]))
+            f"not a partition: '{name}'",
+            hints=["valid: TOPIC[HOME-INDEX], as in 'orders[0-1]', or TOPIC[NUMBER]"],
+        ) from error
+    validate_topic_name(topic)
+    return named
+
+
+def find_holder(side: Side, partition: TopicPartition, broker_id: int | None) -> BrokerAddress:
+    """Return the broker whose log is meant: one that is named, else the home, else the leader."""
+    if broker_id is None:
+        broker_id = partition.home
+    if broker_id == NO_HOME:
+        leader_id = side.cluster.find_leaders([partition.topic]).get(partition, NO_LEADER)
+        if leader_id == NO_LEADER:
+            raise errors.BrokerNotFoundError(
+                f"no broker leads {partition}", hints=["name the broker whose log it is"]
+            )
+        broker_id = leader_id
+    return find_broker(side, broker_id)
 
 
 def begin_move(connection: Connection, partition: TopicPartition, directory: str) -> MoveState:

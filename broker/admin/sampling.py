@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from zlib import crc32
 
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.partition_reader import naming_partition
 from broker.positions import nth_message
-from broker.protocol.codec import count_unfolded
+from broker.protocol.codec import Record, RecordBatch, count_unfolded
+from broker.protocol.compression import Codec
 from broker.protocol.message_set import Entry, Message, messages_of
+from broker.protocol.record_batch import MAGIC
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 
 _WHOLE_BYTES = 1 << 20
+
+
+def _message_of(record: Record, batch: RecordBatch) -> Message:
+    value = record.value or b""
+    codec = batch.codec or Codec.NONE
+    return Message(record.offset, record.offset + 1, 0, MAGIC, codec, crc32(value), value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +42,21 @@ class Sampler:
         """Return up to `count` different messages of a range that has an end, by offset."""
         start, end = wanted.start, wanted.end
         assert end is not None, "a range to sample has an end"
+        if self.partition.has_records:
+            return [_message_of(*one) for one in self.records(wanted, count)]
         is_small = end.offset - start.offset <= self.whole_bytes
         found = self._by_number if is_small else self._by_position
         return list(found(start, end, count))
+
+    def records(self, wanted: ReadRange, count: int) -> list[tuple[Record, RecordBatch]]:
+        """Return up to `count` different records of a range, with the heads of their batches."""
+        assert wanted.end is not None, "a range to sample has an end"
+        end = wanted.end.offset
+        found = {}
+        for offset in self._choose(wanted.start.offset, end, count):
+            if at := self.positions.record_at(self.partition, offset, end):
+                found[at[0].offset] = at  # the same where offsets between have none
+        return list(found.values())
 
     def _by_number(
         self, start: MessagePosition, end: MessagePosition, count: int

@@ -249,6 +249,8 @@ def value_of(prop: Property, text: str) -> SettingValue:
     """Return the value of a valid text, in the unit of the property's name."""
     if prop.kind is PropertyKind.BOOLEAN:
         return text == "true"
+    if prop.kind is PropertyKind.RATIO:
+        return float(text)
     if prop.kind is PropertyKind.INTEGER:
         number = float(text)  # half an hour, of a property in hours, is no whole number
         return int(text) if number.is_integer() else number

@@ -21,7 +21,8 @@ from broker.config import BrokerConfig
 from broker.properties import Property
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import BrokerAddress
-from broker.topic_settings import MIN_ISR, PARTITION_COUNT, setting_of
+from broker.topic import FORMAT_07
+from broker.topic_settings import MIN_ISR, PARTITION_COUNT, setting_of, validate_for_format
 from broker.zk import paths
 from broker.zk.replicated_values import decode_assignment
 from broker.zk.settings import SettingsChange, SettingsRegistry
@@ -79,7 +80,7 @@ def set_settings(
     if not may_be_absent:
         validate_exists(registry, target)
     if target.topic is not None:
-        _validate_for_replicas(registry, target.topic, texts)
+        _validate_for_replicas(registry, target.topic, texts, may_be_absent=may_be_absent)
 
     def edit(before: Mapping[str, str]) -> dict[str, str]:
         try:
@@ -173,19 +174,32 @@ def _key(target: Target, stored_name: str) -> str:
     return BrokerConfig.property_of(stored_name).field if target.topic is None else stored_name
 
 
-def _validate_for_replicas(registry: Registry, topic: str, texts: Mapping[str, str]) -> None:
-    """Validate settings of a topic against its replicas, if it has any."""
+def _validate_for_format(topic: str, format: str, texts: Mapping[str, str]) -> None:
+    try:
+        validate_for_format(topic, format, texts)
+    except errors.ConfigError as error:
+        raise errors.ArgumentError(str(error)) from error
+
+
+def _validate_for_replicas(
+    registry: Registry, topic: str, texts: Mapping[str, str], *, may_be_absent: bool
+) -> None:
+    """Validate settings of a topic against its format, and its replicas, if it has any."""
     try:
         value, stat = registry.session.get(paths.replicated_topic(topic))
     except errors.RegistryNodeNotFoundError:
+        if not may_be_absent:
+            _validate_for_format(topic, FORMAT_07, texts)
         return
     if PARTITION_COUNT in texts:  # a replicated topic has the partitions of its assignment
         raise errors.ArgumentError(
             f"topic '{topic}' is replicated: {PARTITION_COUNT} does not say how many partitions "
             "it has"
         )
-    replicas = decode_assignment(topic, value, stat.version).replicas.values()
-    factor = min(map(len, replicas), default=0)
+    replicas = decode_assignment(topic, value, stat.version).replicas
+    for partition in [*replicas][:1]:
+        _validate_for_format(topic, partition.format, texts)
+    factor = min(map(len, replicas.values()), default=0)
     if int(texts.get(MIN_ISR, "1")) > max(1, factor):
         raise errors.ArgumentError(
             f"{MIN_ISR} is {texts[MIN_ISR]}, but topic '{topic}' has {factor} replicas of a "

@@ -31,8 +31,14 @@ from broker.protocol.cluster_requests import (
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.replica_requests import PARTITIONS
 from broker.protocol.responses import BrokerAddress, PartitionMetadata
-from broker.topic import TopicPartition, validate_new_topic_name
-from broker.topic_settings import PARTITION_COUNT, normalize
+from broker.topic import (
+    FORMAT_07,
+    FORMAT_KAFKA,
+    NO_HOME,
+    TopicPartition,
+    validate_new_topic_name,
+)
+from broker.topic_settings import PARTITION_COUNT, normalize, validate_for_format
 from broker.units import counted
 
 if TYPE_CHECKING:
@@ -67,6 +73,53 @@ class NewTopic(NamedTuple):
     replicas: int | None = None
     brokers: Collection[int] = ()  # empty for all live ones
     settings: Mapping[str, str] = MappingProxyType({})
+    format: str = ""  # for life; empty: `log.format` of the brokers
+
+
+def with_format(side: Side, wanted: NewTopic) -> NewTopic:
+    """Return what to create, with a format; in a cluster a topic of the format kafka has replicas.
+
+    What is not given is as the settings of the first broker say that responds.
+    `TopicExistsError` if the topic exists with another format than the one given.
+    """
+    name, format = wanted.name, wanted.format
+    validate_new_topic_name(name, format=format)
+    present = topics.metadata_of(side, (name,)).get(name, ())
+    if format and present and (found := present[0].partition.format) != format:
+        raise errors.TopicExistsError(
+            f"topic '{name}' exists with the format {found}, which it has for life"
+        )
+    if format == FORMAT_07:
+        return wanted
+    if present:
+        format = present[0].partition.format
+    settings = _broker_settings(side)
+    wanted = wanted._replace(format=format or settings.get("log.format", FORMAT_07))
+    if wanted.format != FORMAT_KAFKA:
+        return wanted
+    validate_new_topic_name(name, format=FORMAT_KAFKA)
+    if not side.metadata(()).cluster_id:
+        if wanted.settings:
+            raise errors.ArgumentError(
+                "settings of topics are kept in ZooKeeper, of which these brokers have none"
+            )
+        return wanted._replace(replicas=None) if wanted.replicas == 1 else wanted
+    if wanted.brokers or wanted.is_per_broker:
+        raise errors.ArgumentError(
+            f"topic '{name}' of the format kafka has no home brokers, as the controller places its "
+            "replicas: give the total of its partitions, and no brokers"
+        )
+    factor = wanted.replicas or int(settings.get("default.replication.factor", 1))
+    return wanted._replace(replicas=factor)
+
+
+def _broker_settings(side: Side) -> dict[str, str]:
+    """Return the settings of the first broker that tells them; none if only 0.7's respond."""
+    for broker in side.brokers():
+        document = request_status(side.connect, broker, StatusParts.SETTINGS).document
+        if document is not None:
+            return {name: one["value"] for name, one in document.get("settings", {}).items()}
+    return {}
 
 
 def plan_creation(side: Side, wanted: NewTopic) -> list[TopicCreation]:
@@ -75,8 +128,7 @@ def plan_creation(side: Side, wanted: NewTopic) -> list[TopicCreation]:
     The number of partitions is the total, spread evenly, or that for each broker. None is what the
     topic's setting `partition.count` says, or a total of one.
     """
-    topic, partition_count, is_per_broker, _, broker_ids, _ = wanted
-    validate_new_topic_name(topic)
+    topic, partition_count, is_per_broker, _, broker_ids, _, format = wanted
     live = {broker.id: broker for broker in side.brokers()}
     if not live:
         raise errors.BrokerNotFoundError("no live broker to create a topic on")
@@ -87,7 +139,12 @@ def plan_creation(side: Side, wanted: NewTopic) -> list[TopicCreation]:
                 hints=[f"live brokers: {', '.join(map(str, live))}"],
             )
     ids = sorted(set(broker_ids) or live)
-    homes = Counter(partition.home for partition in side.cluster.partitions(topic))
+    if format == FORMAT_KAFKA and len(ids) > 1:
+        raise errors.ConflictError(
+            f"topic '{topic}' of the format kafka is on one broker, without ZooKeeper: choose it",
+            hints=[f"brokers: {', '.join(map(str, ids))}"],
+        )
+    homes = Counter(map(side.cluster.leader_id, side.cluster.partitions(topic)))
     settings = {one: _preset_count(side, live[one], topic) for one in ids}
     preset = {one: count for one, count in settings.items() if not homes[one]}
     if partition_count is None and any(preset.values()):
@@ -175,7 +232,6 @@ def check_absent(topic: str, plan: Sequence[TopicCreation]) -> None:
 def plan_replicated(side: Side, wanted: NewTopic) -> CreateReplicatedTopicRequest:
     """Return the request that creates a topic with replicas."""
     assert wanted.replicas is not None
-    validate_new_topic_name(wanted.name)
     live_count = len(side.brokers())
     if wanted.replicas > live_count:
         raise errors.ConflictError(
@@ -183,13 +239,13 @@ def plan_replicated(side: Side, wanted: NewTopic) -> CreateReplicatedTopicReques
             hints=["try: pylogctl broker list"],
         )
     try:
-        given = tuple(
-            SettingText(name, value) for name, value in normalize(wanted.settings).items()
-        )
+        settings = normalize(wanted.settings)
+        validate_for_format(wanted.name, wanted.format, settings)
     except errors.ConfigError as error:
         raise errors.ArgumentError(str(error)) from error
+    given = tuple(SettingText(name, value) for name, value in settings.items())
     count = wanted.partitions or 1
-    return CreateReplicatedTopicRequest(wanted.name, count, wanted.replicas, given)
+    return CreateReplicatedTopicRequest(wanted.name, count, wanted.replicas, given, wanted.format)
 
 
 def plan_partitions(side: Side, topic: str, partition_count: int) -> AddPartitionsRequest:
@@ -301,9 +357,10 @@ def create(side: Side, wanted: NewTopic, *, exist_ok: bool, is_plan: bool) -> to
     After a lost response, a topic of the same shape is the one that was to be created.
     """
     give_up_s = side.give_up_s
-    validate_new_topic_name(wanted.name)
+    wanted = with_format(side, wanted)
     present = topics.metadata_of(side, (wanted.name,)).get(wanted.name, ())
-    if present and (wanted.replicas or any(one.is_replicated for one in present)):
+    is_whole = wanted.replicas or wanted.format == FORMAT_KAFKA
+    if present and (is_whole or any(one.is_replicated for one in present)):
         found = topics.shape_of(wanted.name, present, None)
         if not exist_ok:
             raise errors.TopicExistsError(_shape_text(found))
@@ -316,6 +373,8 @@ def create(side: Side, wanted: NewTopic, *, exist_ok: bool, is_plan: bool) -> to
         return planned
     topics.until_answered(make, give_up_s)
     homes = set(planned.brokers) - {one.partition.home for one in present}
+    if wanted.format == FORMAT_KAFKA:
+        homes = {NO_HOME}
 
     def is_shown(found: Collection[TopicPartition]) -> bool:
         # brokers learn all partitions of a home, or of a topic with replicas, at once
@@ -348,7 +407,11 @@ def _planned_on_brokers(
     counts = {one.broker.id: one.partition_count for one in plan if one.is_needed}
 
     def make(is_repeated: bool) -> None:
-        made = create_on(side.connect, wanted.name, counts, brokers, is_repeated=is_repeated)
+        made = create_on(
+            *(side.connect, wanted.name, counts, brokers),
+            format=wanted.format,
+            is_repeated=is_repeated,
+        )
         if (late := counts.keys() - made) and not exist_ok:
             where = ", ".join(map(str, sorted(late)))
             raise errors.TopicExistsError(
@@ -357,7 +420,10 @@ def _planned_on_brokers(
 
     homes = {one.partition.home for one in present} | {one.broker.id for one in plan}
     total = len(present) + sum(counts.values())
-    return topics.TopicInfo(wanted.name, total, None, tuple(sorted(homes)), 0), make
+    planned = topics.TopicInfo(
+        wanted.name, total, None, tuple(sorted(homes)), 0, format=wanted.format
+    )
+    return planned, make
 
 
 def _planned_replicated(
@@ -373,7 +439,10 @@ def _planned_replicated(
             if not (is_repeated or exist_ok):
                 raise
 
-    return topics.TopicInfo(wanted.name, request.partition_count, wanted.replicas, (), 0), make
+    planned = topics.TopicInfo(
+        *(wanted.name, request.partition_count, wanted.replicas, (), 0), format=wanted.format
+    )
+    return planned, make
 
 
 def alter(

@@ -86,7 +86,7 @@ def plan_deletion(
             for broker in side.brokers()
             for one in cluster_metadata([broker], side.connect, (topic,)).partitions
         ]
-    counts = Counter(partition.home for partition in partitions)
+    counts = Counter(map(side.cluster.leader_id, partitions))  # as they have no replicas
     brokers = [broker for broker in side.brokers() if broker.id in counts]
     if brokers and not with_data:
         homes = ", ".join(str(broker.id) for broker in brokers)

@@ -29,10 +29,19 @@ from broker.protocol.codec import Message, make_message, scan
 from broker.protocol.extension_requests import StatusParts, StatusRequest
 from broker.protocol.layouts import DATA
 from broker.protocol.message_set import slice_messages
+from broker.protocol.read_message import messages_of_records
 from broker.protocol.responses import BrokerAddress, PartitionMetadata
 from broker.records import HIDDEN, UNTOLD, Bytes, Count, Fit, Integer, Moment, Rank, Text, Title
 from broker.times import moment
-from broker.topic import MessagePosition, ReadRange, TopicPartition, validate_topic_name
+from broker.topic import (
+    FORMAT_07,
+    FORMAT_KAFKA,
+    NO_HOME,
+    MessagePosition,
+    ReadRange,
+    TopicPartition,
+    validate_topic_name,
+)
 
 _DAY_MS = 86_400_000
 # Each a percent less than the one before, of a century to a second.
@@ -69,6 +78,7 @@ class TopicInfo:
     ]
     offline: Annotated[Count, "partitions without a leader", Rank(1)] = 0
     under_replicated: Annotated[Count, "partitions with a replica that is not in sync", Rank(1)] = 0
+    format: Annotated[str, "for life: 0.7 or kafka", Fit.WHOLE, Rank(2)] = FORMAT_07
 
     @property
     def state(
@@ -105,7 +115,8 @@ class PartitionInfo:
     last_append: Annotated[Moment, "when messages were last written", HIDDEN] = None
     lags: Annotated[
         Mapping[int, int | None],
-        "bytes that each follower is behind, by broker id; null if unknown",
+        "bytes that each follower is behind, in the format kafka records, by broker id; null if "
+        "unknown",
         Fit.WRAP,
         HIDDEN,
     ] = field(default_factory=dict)
@@ -113,6 +124,14 @@ class PartitionInfo:
         Mapping[str, str] | None, "of the topic, where not those of brokers", Fit.WRAP, HIDDEN
     ] = None
     problem: Annotated[str, "why something is unknown", Fit.WRAP, HIDDEN] = ""
+    stored_bytes: Annotated[
+        Bytes, "bytes of the leader's segment files", Title("STORED"), HIDDEN, UNTOLD
+    ] = None
+
+    @property
+    def format(self) -> Annotated[str, "of the topic, for life: 0.7 or kafka", Fit.WHOLE, Rank(2)]:
+        """Return the format of the topic."""
+        return self.partition.format
 
     @property
     def state(self) -> Annotated[str, _STATES, Fit.ALARM]:
@@ -126,15 +145,26 @@ class PartitionInfo:
         return "unknown" if self.end is None else "ok"
 
     @property
-    def size_bytes(self) -> Annotated[Bytes, "readable bytes", Title("SIZE"), UNTOLD]:
-        """Readable bytes; None if unknown."""
+    def size_bytes(
+        self,
+    ) -> Annotated[
+        Bytes, "readable bytes; in the format kafka, those stored", Title("SIZE"), UNTOLD
+    ]:
+        """Readable bytes, or those stored where offsets count records; None if unknown."""
+        if self.format == FORMAT_KAFKA:
+            return self.stored_bytes
         return None if self.start is None or self.end is None else self.end - self.start
 
     @property
     def lag(
         self,
-    ) -> Annotated[Integer, "bytes that the follower furthest behind lacks", UNTOLD, Rank(1)]:
-        """Return the bytes that the follower furthest behind lacks; None if unknown, or none is."""
+    ) -> Annotated[
+        Integer,
+        "bytes, in the format kafka records, that the follower furthest behind lacks",
+        UNTOLD,
+        Rank(1),
+    ]:
+        """Return what the follower furthest behind lacks; None if unknown, or none is."""
         known = [lag for lag in self.lags.values() if lag is not None]
         return max(known) if known and len(known) == len(self.lags) else None
 
@@ -214,8 +244,9 @@ class TopicFacts:
             return self.describe_replicated(known)
         if self._is_led(known):
             return self.describe(known.partition, now_ms=now_ms)
-        home = (known.partition.home,)
-        return PartitionInfo(partition=known.partition, leader=None, replicas=home, in_sync=home)
+        return PartitionInfo(
+            partition=known.partition, leader=None, replicas=known.replicas, in_sync=known.isr
+        )
 
     def _is_led(self, known: PartitionMetadata) -> bool:
         """Whether a partition has a leader; note why not."""
@@ -263,7 +294,7 @@ class TopicFacts:
             lags={id: None for id in known.replicas if leader is None or id != leader.id},
             settings=self._settings_of(partition.topic),
         )
-        if record is None:
+        if leader is None or record is None:
             return found
         return replace(
             found,
@@ -272,6 +303,7 @@ class TopicFacts:
             segments=record["segments"],
             last_append=moment(record["last_append_ms"]),
             lags={**found.lags, **{int(id): lag for id, lag in record["lags"].items()}},
+            stored_bytes=self._log_figure(partition, leader, "Size"),
         )
 
     def _leader_of(self, known: PartitionMetadata) -> BrokerAddress:
@@ -346,17 +378,34 @@ class TopicFacts:
         ends = self.ends_of([one.partition for one in led])
         infos = []
         for topic, partitions in topics.items():
-            known = [ends.get(one.partition) for one in partitions]
-            size = sum(one.end - one.start for one in known if one is not None)
+            known = [self._readable_bytes(one, ends.get(one.partition)) for one in partitions]
+            size = sum(one for one in known if one is not None)
             infos.append(shape_of(topic, partitions, None if None in known else size))
         return infos, ends
+
+    def _readable_bytes(self, known: PartitionMetadata, ends: Ends | None) -> int | None:
+        """Return the bytes of a partition; None if its broker does not tell."""
+        if ends is None or known.partition.format != FORMAT_KAFKA:
+            return None if ends is None else ends.end - ends.start
+        one = known.partition
+
+        def ask() -> int | None:
+            return self._log_figure(one, self._cluster.leader(one), "Size")
+
+        with suppress(*_NO_FACTS):  # its offsets count records
+            return self._ask(one, ask)
+        return None
 
     def describe(self, partition: TopicPartition, *, now_ms: int) -> PartitionInfo:
         """Return an existing partition without replicas; `now_ms` is since 1970."""
         leader = self._cluster.leader(partition)
-        home = (partition.home,)
+        alone = (leader.id,)
         silent = PartitionInfo(
-            partition=partition, leader=leader.id, address=leader.text, replicas=home, in_sync=home
+            partition=partition,
+            leader=leader.id,
+            address=leader.text,
+            replicas=alone,
+            in_sync=alone,
         )
 
         def ask() -> PartitionInfo:
@@ -367,6 +416,7 @@ class TopicFacts:
                 end=starts[-1],
                 segments=self._segment_count(partition, starts),
                 last_append=moment(self._last_append_ms(partition, starts, now_ms)),
+                stored_bytes=self._log_figure(partition, leader, "Size"),
             )
 
         try:
@@ -424,13 +474,21 @@ class TopicFacts:
 
     def _segment_count(self, partition: TopicPartition, starts: Sequence[int]) -> int:
         """Return the number of segments."""
-        status = self._status(self._cluster.leader(partition))
+        count = self._log_figure(partition, self._cluster.leader(partition), "NumberOfSegments")
+        # A 0.7 broker lists segment starts only, in which an empty last segment and the end of
+        # the log look the same: an empty last segment is not counted.
+        return max(1, len(starts) - 1) if count is None else count
+
+    def _log_figure(
+        self, partition: TopicPartition, leader: BrokerAddress, name: str
+    ) -> int | None:
+        """Return a figure of a log in the status of its leader, 0 without a log; None of 0.7's."""
+        status = self._status(leader)
         if status is None:
-            # A 0.7 broker lists segment starts only, in which an empty last segment and the end of
-            # the log look the same: an empty last segment is not counted.
-            return max(1, len(starts) - 1)
-        attributes = status["metrics"].get(f"logs.{partition.topic}-{partition.index}")
-        return 0 if attributes is None else int(attributes["NumberOfSegments"])
+            return None
+        is_away = partition.home not in (NO_HOME, leader.id)
+        end = f"[{partition.name}]" if is_away else f"-{partition.index}"
+        return int(status["metrics"].get(f"logs.{partition.topic}{end}", {}).get(name, 0))
 
     def _last_append_ms(
         self, partition: TopicPartition, starts: Sequence[int], now_ms: int
@@ -526,13 +584,19 @@ def brokers_of_07(side: Side) -> list[BrokerAddress]:
 def count_messages(
     side: Side,
     ranges: Mapping[TopicPartition, ReadRange],
-    advance: Callable[[int], None],  # called with the bytes of each chunk that was read
+    advance: Callable[[int], None],  # called with what each chunk is of the range, as offsets count
 ) -> dict[TopicPartition, int]:
     """Count messages by reading the ranges, which have ends; those in wrappers one by one."""
     counts = dict.fromkeys(ranges, 0)
     with ClusterReader(side.cluster, side.connect, ranges) as cluster_reader:
         for readers in cluster_reader.polls():
             for reader in readers:
+                if reader.partition.has_records:
+                    before = reader.offset
+                    while reader.has_batches:
+                        counts[reader.partition] += len(reader.take_records())
+                    advance(reader.offset - before)
+                    continue
                 data = reader.data
                 found = scan(data)
                 with naming_partition(reader.partition):
@@ -577,6 +641,7 @@ def shape_of(
         size_bytes,
         offline=sum(one.leader == NO_LEADER for one in partitions),
         under_replicated=sum(len(one.isr) < len(one.replicas) for one in partitions),
+        format=partitions[0].partition.format if partitions else FORMAT_07,
     )
 
 
@@ -645,11 +710,16 @@ def sample_of(
     side: Side, ranges: Mapping[TopicPartition, ReadRange], count: int, random: Random | None
 ) -> list[Message]:
     """Return up to `count` messages of each range, evenly spaced or chosen by `random`."""
+    sampled = []
     with BoundaryFinder(side.cluster, side.connect) as positions:
-        return [
-            make_message(
-                one.topic, one, found.offset, found.next_offset, bytes(found.payload), found.inner
-            )
-            for one, wanted in ranges.items()
-            for found in Sampler(positions, one, random).sample(wanted, count)
-        ]
+        for one, wanted in ranges.items():
+            sampler = Sampler(positions, one, random)
+            if one.has_records:
+                for record, _ in sampler.records(wanted, count):
+                    sampled += messages_of_records(Message, one, [record], record.offset + 1)
+                continue
+            sampled += [
+                make_message(one.topic, one, at.offset, at.next_offset, bytes(at.payload), at.inner)
+                for at in sampler.sample(wanted, count)
+            ]
+    return sampled

@@ -10,7 +10,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from broker.cluster_state import LiveBroker
 from broker.errors import InvalidReplicationFactorError, InvalidRequestError
-from broker.topic import MAX_PARTITIONS, TopicPartition, log_directory_name
+from broker.topic import (
+    FORMAT_07,
+    FORMAT_KAFKA,
+    MAX_PARTITIONS,
+    NO_HOME,
+    TopicPartition,
+    log_directory_name,
+)
 
 
 def validate_target(
@@ -48,25 +55,27 @@ def place_partitions(
     replication_factor: int,
     brokers: Sequence[LiveBroker],
     *,
+    format: str = FORMAT_07,
     start: int = 0,
     existing: Iterable[TopicPartition] = (),
 ) -> dict[TopicPartition, tuple[int, ...]]:
     """Spread new partitions of a topic, and their replicas, over brokers and racks.
 
-    The first replica of each is its home and preferred leader; homes go round the brokers. The
-    other replicas are shifted by one more with each round, so that the load of a failed broker
-    spreads over all others. No two replicas are in one rack while another rack has none; racks
-    count only if every broker names its own.
+    The first replica of each is its preferred leader, and its home in the format 0.7; these go
+    round the brokers. The other replicas are shifted by one more with each round, so that the load
+    of a failed broker spreads over all others. No two replicas are in one rack while another rack
+    has none; racks count only if every broker names its own.
 
     Args:
         partition_count: how many partitions to add.
-        replication_factor: replicas of each, the home included.
+        replication_factor: replicas of each, the first included.
+        format: of the topic. Kafka's partitions have no home, and one row of numbers.
         start: the broker of the first partition, as a position in the order of brokers; larger
             numbers go round.
         existing: partitions of the topic; new ones get indexes above theirs.
 
     Returns:
-        The broker ids of each new partition, home first.
+        The broker ids of each new partition, the preferred leader first.
     """
     existing = tuple(existing)
     if partition_count < 1:
@@ -91,9 +100,10 @@ def place_partitions(
     placed = {}
     for number in range(partition_count):
         first = (start + number) % len(order)
-        home = order[first]
+        leader = order[first]
         candidates = _followers(order, racks, first, shift=(start + number) // len(order))
-        replicas = _choose(home, candidates, racks, replication_factor)
+        replicas = _choose(leader, candidates, racks, replication_factor)
+        home = NO_HOME if format == FORMAT_KAFKA else leader
         placed[TopicPartition(topic, home, next_index[home])] = replicas
         next_index[home] += 1
     # raises InvalidTopicError if the name with the partition's number is too long for a directory
@@ -147,10 +157,10 @@ def _followers(
 
 
 def _choose(
-    home: int, candidates: Iterable[int], racks: dict[int, str], count: int
+    first: int, candidates: Iterable[int], racks: dict[int, str], count: int
 ) -> tuple[int, ...]:
     """Take as many candidates as replicas are needed, from racks without a replica first."""
-    chosen = [home]
+    chosen = [first]
     waiting = list(candidates)
     while len(chosen) < count:
         used = Counter(racks[one] for one in chosen)

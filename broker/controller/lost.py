@@ -105,6 +105,12 @@ def validate_records(records: Sequence[ReplicaRecord], known: TopicAssignment) -
 
     `known` is the topic with the partitions that the registry has of it.
     """
+    formats = {one.format for one in (*known.replicas, *(one.partition for one in records))}
+    if len(formats) > 1:
+        raise InvalidRequestError(
+            f"the partitions to restore of topic '{known.topic}' are of both formats, or of "
+            "another than the topic"
+        )
     for partition, creation_id, replicas, state, *_ in records:
         if partition.topic != known.topic:
             raise InvalidRequestError("the partitions to restore are of several topics")

@@ -15,7 +15,12 @@ from broker.controller.lost import validate_records
 from broker.controller.states import StateWriter, Store
 from broker.ids import NO_LEADER
 from broker.replica_records import ReplicaRecord
-from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition, validate_new_topic_name
+from broker.topic import (
+    FORMAT_07,
+    MAX_CLUSTER_PARTITIONS,
+    TopicPartition,
+    validate_new_topic_name,
+)
 
 
 @dataclass(eq=False)
@@ -34,20 +39,22 @@ class TopicChanges:
         replication_factor: int,
         settings: Mapping[str, str],
         *,
+        format: str = FORMAT_07,
         creation_id: str,
         start: int,
     ) -> list[ReplicatedPartition]:
         """Create a topic whose partitions are spread over the brokers.
 
         Args:
+            format: for life, `0.7` or `kafka`.
             creation_id: not used by any topic before.
             start: any number; which broker gets the first partition follows from it.
         """
-        validate_new_topic_name(topic)
+        validate_new_topic_name(topic, format=format)
         self._validate_absent(topic)
         brokers = self.context.brokers_for_new(topic, replication_factor)
         replicas = place_partitions(
-            topic, partition_count, replication_factor, brokers, start=start
+            topic, partition_count, replication_factor, brokers, format=format, start=start
         )
         _validate_min_isr(topic, settings, replication_factor)
         return self._create(TopicAssignment(topic, creation_id, replicas), settings)
@@ -68,6 +75,10 @@ class TopicChanges:
         sync until others have copied it. To clients it stays the same topic: `kept` has the
         creations that they know, by home broker.
         """
+        if topic in self.context.topics and topic not in self.context.deletions:
+            raise errors.TopicExistsError(
+                f"topic '{topic}' has replicas already: a reassignment changes how many"
+            )
         self._validate_absent(topic)
         brokers = self.context.brokers_for_new(topic, replication_factor)
         if away := {one.home for one in partitions} - {one.id for one in brokers}:
@@ -96,7 +107,10 @@ class TopicChanges:
         factor = min(len(context.settled_replicas(one)) for one in assignment.replicas)
         brokers = context.brokers_for_new(topic, factor)
         added = place_partitions(
-            topic, partition_count, factor, brokers, start=start, existing=assignment.replicas
+            *(topic, partition_count, factor, brokers),
+            format=assignment.format,
+            start=start,
+            existing=assignment.replicas,
         )
         self._validate_count(added)
         context.topics[topic] = self.store.write_topic(

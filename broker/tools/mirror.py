@@ -30,7 +30,7 @@ from broker.protocol.message_set import count_messages, describe_fault, find_dam
 from broker.threads import LoopThread
 from broker.tools.mirror_producer import MirroredSet, MirrorProducer
 from broker.tools.mirror_routes import counts_like, create_topic, place_by_order
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_KAFKA, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,12 @@ class Route:
 
         Raises:
             BrokerError: the target cannot be reached, or the topic cannot be created.
-            ConfigError: as `target_topic`.
+            ConfigError: as `target_topic`, or the topic is of the format kafka.
         """
+        if source.format == FORMAT_KAFKA:
+            raise errors.ConfigError(
+                f"topic '{source.topic}' is of the format kafka, which a mirror does not carry"
+            )
         with self._lock:
             target = self._targets.get(source)
             if target is None:

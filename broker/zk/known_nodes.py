@@ -64,7 +64,7 @@ def _assignment(value: bytes, topic: str) -> _Fields:
 
 
 def _state(value: bytes, topic: str, name: str) -> _Fields:
-    partition = TopicPartition(topic, *values.decode_partition_name(name))
+    partition = TopicPartition.named(topic, name)
     replicated_values.decode_state(partition, value)
     return _json(value)
 
@@ -72,7 +72,7 @@ def _state(value: bytes, topic: str, name: str) -> _Fields:
 _CREATION_ID = _field("creation_id", values.decode_creation_id)
 _NAME = "([^/]+)"
 _ID = "([0-9]+)"
-_PARTITION = "[^/]+/[0-9]+-[0-9]+"
+_PARTITION = "[^/]+/(?:[0-9]+-)?[0-9]+"
 _KNOWN: tuple[tuple[str, str, Callable[..., _Fields]], ...] = (
     ("broker", f"{paths.BROKER_IDS}/{_ID}", _broker),
     ("partition count", f"{paths.TOPICS}/[^/]+/[0-9]+", _number("partitions")),

@@ -212,8 +212,9 @@ class Registry(Registration):
         return self._reached({broker_id: values.decode_broker(broker_id, value)})[broker_id]
 
     def topics(self) -> list[str]:
-        """Return the names of all topics ever created, sorted."""
-        return self.session.children_if_any(paths.TOPICS)
+        """Return the names of all topics, sorted; those of the format kafka have no homes."""
+        found = self.session.children_many([paths.TOPICS, paths.REPLICATED_TOPICS])
+        return sorted(set().union(*found.values()))
 
     def topic_partitions(self, topic: str) -> dict[int, int]:
         """Return how many partitions of a topic each live broker has registered, by its id.

@@ -28,7 +28,7 @@ from broker.cluster_state import (
     UnreadableTopic,
 )
 from broker.ids import NO_LEADER
-from broker.topic import TopicPartition
+from broker.topic import NO_HOME, TopicPartition
 from broker.topic_settings import normalize
 from broker.zk import paths, replicated_values
 from broker.zk.nodes import (
@@ -234,13 +234,24 @@ class ReplicatedTopics:
         return states
 
     def homes_without_leader(self, topics: Iterable[str]) -> dict[str, list[int]]:
-        """Return the home brokers of partitions without a leader, by topic with replicas."""
+        """Return the home brokers of partitions without a leader, by topic with replicas.
+
+        Partitions that have no home wait for the brokers that were in sync last.
+        """
         found = self.assignments(topics)
-        led = self._led(found)
-        return {
-            one.topic: sorted({partition.home for partition in one.replicas.keys() - led.keys()})
-            for one in found
-        }
+        states = self.states(partition for one in found for partition in one.replicas)
+
+        def homes(topic: TopicAssignment) -> Iterator[int]:
+            for partition in topic.replicas:
+                stored = states.get(partition)
+                if stored is not None and stored.state.leader != NO_LEADER:
+                    continue
+                if partition.home != NO_HOME:
+                    yield partition.home
+                else:
+                    yield from topic.replicas[partition] if stored is None else stored.state.isr
+
+        return {one.topic: sorted(set(homes(one))) for one in found}
 
     def led_states(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
         """Return the states of the partitions of topics that have a leader."""

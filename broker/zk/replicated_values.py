@@ -23,7 +23,7 @@ from broker.cluster_state import (
 from broker.endpoints import Endpoint, parse_endpoints
 from broker.topic import TopicPartition
 from broker.zk import paths
-from broker.zk.values import decode_partition_name, parsed
+from broker.zk.values import parsed
 
 
 def encode_assignment(assignment: TopicAssignment) -> bytes:
@@ -86,11 +86,13 @@ def decode_assignment(topic: str, value: bytes, version: int) -> TopicAssignment
     """Parse a replicated topic's node, of the given version."""
     with _parsed(paths.replicated_topic(topic), value) as found:
         replicas = {
-            TopicPartition(topic, *decode_partition_name(name)): _ids(ids)
+            TopicPartition.named(topic, name): _ids(ids)
             for name, ids in found["partitions"].items()
         }
         if not replicas:
             raise ValueError("no partitions")
+        if len({one.format for one in replicas}) > 1:
+            raise ValueError("partitions of both formats")
         kept = {
             int(home): KeptCreation(Creation(str(creation_id), int(zxid)), int(count))
             for home, (creation_id, zxid, count) in found.get("kept", {}).items()
@@ -126,9 +128,9 @@ def decode_reassignments(value: bytes) -> tuple[dict[TopicPartition, Reassignmen
     """Return the changes of replicas and their throttle."""
     with _parsed(paths.REASSIGNMENTS, value) as found:
         changes = {
-            TopicPartition(
-                str(one["topic"]), *decode_partition_name(str(one["partition"]))
-            ): Reassignment(_ids(one["original"]), _ids(one["replicas"]))
+            TopicPartition.named(str(one["topic"]), str(one["partition"])): Reassignment(
+                _ids(one["original"]), _ids(one["replicas"])
+            )
             for one in found["partitions"]
         }
         return changes, max(0, int(found.get("throttle", 0)))
@@ -151,7 +153,7 @@ def decode_deleted(creation_id: str, value: bytes) -> DeletedTopic:
     with _parsed(paths.deleted(creation_id), value) as found:
         topic = str(found["topic"])
         names = map(str, found["partitions"])
-        partitions = tuple(TopicPartition(topic, *decode_partition_name(one)) for one in names)
+        partitions = tuple(TopicPartition.named(topic, one) for one in names)
         return DeletedTopic(topic, creation_id, partitions, frozenset(_ids(found["brokers"])))
 
 

@@ -208,14 +208,6 @@ def decode_owner(value: bytes) -> str:
     return _text(value, "partition owner")
 
 
-def decode_partition_name(name: str) -> tuple[int, int]:
-    """Parse a partition's name, such as `2-0`, into home broker id and index."""
-    found = re.fullmatch(r"([0-9]+)-([0-9]+)", name)
-    if not found:
-        raise CoordinationError(f"not a partition name: {name!r}")
-    return int(found[1]), int(found[2])
-
-
 @dataclass(frozen=True, slots=True)
 class StaticSubscription:
     """A subscription to named topics, with the stream count of each.

@@ -29,7 +29,7 @@ from broker.protocol.codec import decode
 from broker.protocol.message_set import build_set
 from broker.protocol.responses import BrokerAddress
 from broker.tools.mirror import Mirror, Route
-from broker.topic import MessagePosition
+from broker.topic import NO_HOME, MessagePosition
 from tests.integration.broker.factories import BrokerFactory, address_of
 from tests.support.waiting import wait_until
 
@@ -401,6 +401,15 @@ def test_route_when_a_target_has_no_leader_then_the_places_stay_the_same() -> No
     route = Route(SourceCluster(), Target(), connect, lambda topic: topic)
     placed = [route.place(TopicPartition("t", 3, index)).name for index in range(2)]
     assert placed == ["3-0", "3-1"]
+
+
+def test_route_when_a_topic_is_of_the_format_kafka_then_is_refused(running_broker: Broker) -> None:
+    target = StaticCluster([address_of(running_broker)], connect)
+    route = Route(SourceCluster(), target, connect, lambda topic: topic)
+
+    with pytest.raises(ConfigError, match="'t' is of the format kafka"):
+        route.place(TopicPartition("t", NO_HOME, 0))
+    target.close()
 
 
 def test_route_when_a_topic_would_be_read_again_then_is_refused(running_broker: Broker) -> None:

@@ -23,7 +23,7 @@ from broker.cluster_state import (
 )
 from broker.controller.states import Store
 from broker.errors import ControllerFencedError, InvalidRequestError, RegistryConflictError
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_KAFKA, NO_HOME, TopicPartition
 from broker.zk import paths
 from broker.zk.controller_election import ControllerElection, Term
 from broker.zk.registry import Registry
@@ -90,6 +90,37 @@ def test_topic_when_created_then_nodes_have_the_documented_form(
     assert json.loads(session.get("/config/topics/t")[0])["config"] == {"min.insync.replicas": "2"}
 
 
+def test_topic_when_of_the_format_kafka_then_its_nodes_are_named_by_numbers(
+    session: Session, store: ReplicatedTopicsStore
+) -> None:
+    partitions = [TopicPartition("orders", NO_HOME, number) for number in range(11)]
+    topic = TopicAssignment("orders", "c1", dict.fromkeys(partitions, (1, 0)))
+    create(store, topic)
+    change = Reassignment((1, 0), (2,))
+    store.write_reassignments({partitions[10]: change}, 0)
+
+    snapshot = ReplicatedTopics(session).snapshot(on_brokers=no_watch, on_topics=no_watch)
+
+    assert snapshot.topics == (topic,)
+    assert snapshot.topics[0].format == FORMAT_KAFKA
+    assert snapshot.states.keys() == set(partitions)
+    assert snapshot.reassignments == {partitions[10]: change}
+    assert session.exists("/replicated/topics/orders/partitions/10/state")
+    assert json.loads(session.get("/replicated/topics/orders")[0])["partitions"]["10"] == [1, 0]
+    store.finish_deletion(topic)
+    assert ReplicatedTopics(session).topics() == []
+
+
+def test_topic_when_its_node_has_partitions_of_both_formats_then_is_unreadable(
+    session: Session, store: ReplicatedTopicsStore
+) -> None:
+    create(store)
+    node = b'{"version":1,"creation_id":"c1","partitions":{"0":[0],"0-0":[0]}}'
+    session.set("/replicated/topics/t", node)
+
+    assert ReplicatedTopics(session).find(["t"]).unreadable.keys() == {"t"}
+
+
 def test_topic_when_it_exists_then_conflict_and_it_stays(store: ReplicatedTopicsStore) -> None:
     create(store)
 
@@ -118,6 +149,16 @@ def test_homes_when_partitions_have_no_leader_then_are_told(
     store.write_states([StateWrite(others[1], LED._replace(leader=-1), 0)])
 
     assert ReplicatedTopics(session).homes_without_leader(["t", "plain"]) == {"t": [2]}
+
+
+def test_homes_when_partitions_have_none_then_those_in_sync_are_told(
+    session: Session, store: ReplicatedTopicsStore
+) -> None:
+    waits, led = (TopicPartition("t", NO_HOME, number) for number in range(2))
+    create(store, TOPIC._replace(replicas={waits: (0, 2, 1), led: (3, 0)}))
+    store.write_states([StateWrite(waits, LED._replace(leader=-1), 0)])
+
+    assert ReplicatedTopics(session).homes_without_leader(["t"]) == {"t": [0, 1]}
 
 
 def test_snapshot_when_read_then_has_all_that_was_written(

@@ -14,7 +14,7 @@ from broker.errors import (
     UnknownTopicError,
 )
 from broker.ids import NO_LEADER
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_KAFKA, NO_HOME, TopicPartition
 from tests.unit.broker.controller.cluster import Cluster, P
 
 
@@ -46,6 +46,58 @@ def test_create_when_brokers_are_live_then_partitions_are_led_by_their_homes() -
     ]
     assert {one.creation_id for one in pushed} == {"c1"}
     assert all(set(one.state.isr) == {0, 1, 2} for one in pushed)
+
+
+def test_create_when_the_format_is_kafka_then_partitions_are_numbers_with_leaders() -> None:
+    cluster = Cluster(led(0, 0))
+    cluster.pushes()
+
+    made = cluster.controller.topics.create(
+        "new", 4, 2, {}, format=FORMAT_KAFKA, creation_id="c1", start=1
+    )
+
+    assert [one.partition.name for one in made] == ["0", "1", "2", "3"]
+    assert [one.state.leader for one in made] == [1, 2, 0, 1]
+    assert cluster.registry.topics["new"].format == FORMAT_KAFKA
+    pushed = cluster.pushes()[1].partitions
+    assert {one.partition.format for one in pushed} == {FORMAT_KAFKA}
+
+
+def test_create_when_kafka_would_refuse_the_name_then_so_does_the_controller() -> None:
+    cluster = Cluster(led(0, 0))
+
+    with pytest.raises(InvalidTopicError, match="in the format kafka"):
+        cluster.controller.topics.create(
+            "a b", 1, 1, {}, format=FORMAT_KAFKA, creation_id="c1", start=0
+        )
+    assert cluster.registry.topics.keys() == {"t"}
+
+
+def test_topic_when_of_format_kafka_then_changes_as_any_other() -> None:
+    cluster = Cluster(led(0, 0))
+    cluster.controller.topics.create(
+        "new", 2, 2, {}, format=FORMAT_KAFKA, creation_id="c1", start=0
+    )
+
+    added = cluster.controller.topics.add_partitions("new", 1, start=2)
+    assert [(one.partition.name, one.replicas) for one in added] == [("2", (2, 0))]
+
+    cluster.fail(0)
+    states = {one.name: stored.state for one, stored in cluster.registry.states.items()}
+    assert [(states[name].leader, states[name].isr) for name in "012"] == [
+        (1, (1,)),
+        (1, (1, 2)),
+        (2, (2,)),
+    ]
+
+    cluster.start(0)
+    one = TopicPartition("new", NO_HOME, 1)
+    cluster.controller.reassignments.begin({one: (2, 0)}, None)
+    assert cluster.registry.reassignments[one].target == (2, 0)
+    cluster.controller.deletions.delete_topic("new")
+    for _ in range(2):
+        deliver(cluster)
+    assert "new" not in cluster.registry.topics
 
 
 def test_create_when_settings_are_given_then_they_are_kept_and_told() -> None:
@@ -213,7 +265,7 @@ def test_replicate_when_it_cannot_be_then_refused_by_name_and_nothing_is_changed
 def test_replicate_when_the_topic_has_replicas_then_refused() -> None:
     cluster = Cluster(led(0, 0))
 
-    with pytest.raises(TopicExistsError):
+    with pytest.raises(TopicExistsError, match="'t' has replicas already: a reassignment"):
         cluster.controller.topics.replicate("t", [P], 3, {}, {}, creation_id="c1")
 
 

@@ -14,7 +14,7 @@ from broker.errors import (
     InvalidRequestError,
     InvalidTopicError,
 )
-from broker.topic import MAX_PARTITIONS, TopicPartition
+from broker.topic import FORMAT_KAFKA, FORMATS, MAX_PARTITIONS, NO_HOME, TopicPartition
 
 
 def brokers(*racks: str) -> list[LiveBroker]:
@@ -32,6 +32,26 @@ def test_place_when_brokers_have_no_racks_then_homes_go_round_and_replicas_shift
         "1-1": (1, 0, 2),
         "2-1": (2, 1, 0),
     }
+
+
+def test_place_when_the_format_is_kafka_then_leaders_go_round_and_numbers_are_in_a_row() -> None:
+    placed = place_partitions("t", 4, 3, brokers("", "", ""), format=FORMAT_KAFKA)
+
+    assert {one.name: replicas for one, replicas in placed.items()} == {
+        "0": (0, 1, 2),
+        "1": (1, 2, 0),
+        "2": (2, 0, 1),
+        "3": (0, 2, 1),
+    }
+
+
+def test_place_when_a_topic_of_format_kafka_has_partitions_then_numbers_follow_theirs() -> None:
+    existing = place_partitions("t", 3, 1, brokers("", ""), format=FORMAT_KAFKA)
+    added = place_partitions(
+        "t", 2, 1, brokers("", ""), format=FORMAT_KAFKA, start=1, existing=existing
+    )
+
+    assert {one.name: replicas for one, replicas in added.items()} == {"3": (1,), "4": (0,)}
 
 
 def test_place_when_start_is_given_then_first_home_is_there() -> None:
@@ -101,16 +121,19 @@ def test_place_when_a_directory_could_not_have_the_name_then_error() -> None:
 def test_place_when_any_cluster_then_homes_and_replicas_are_even_and_distinct(
     racks: list[str], count: int, start: int, data: st.DataObject
 ) -> None:
+    format = data.draw(st.sampled_from(FORMATS))
     factor = data.draw(st.integers(1, len(racks)))
 
-    placed = place_partitions("t", count, factor, brokers(*racks), start=start)
+    placed = place_partitions("t", count, factor, brokers(*racks), format=format, start=start)
 
     assert len(placed) == count
+    if format == FORMAT_KAFKA:
+        assert [one.name for one in placed] == [str(number) for number in range(count)]
     for partition, replicas in placed.items():
-        assert replicas[0] == partition.home
+        assert partition.home in (replicas[0], NO_HOME)
         assert len(set(replicas)) == factor
         used = Counter(racks[one] for one in replicas)
         assert len(used) == min(factor, len(set(racks)))
-    homes = Counter(partition.home for partition in placed)
+    homes = Counter(replicas[0] for replicas in placed.values())
     counts = [homes[one] for one in range(len(racks))]
     assert max(counts) - min(counts) <= 1

@@ -8,7 +8,7 @@ from broker.cluster_state import LAST_EPOCH, Creation, KeptCreation, PartitionSt
 from broker.errors import InvalidRequestError, TopicExistsError
 from broker.ids import NO_LEADER
 from broker.replica_records import ReplicaRecord, UnknownReplica
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_KAFKA, NO_HOME, TopicPartition
 from tests.unit.broker.controller.cluster import Cluster, P
 
 
@@ -61,6 +61,30 @@ def test_lost_when_written_back_then_clients_know_the_topic_as_before() -> None:
     assert kept == {P.home: KeptCreation(Creation("of home", 0), P.index + 2)}
     assert {one.kept_id for one in cluster.pushes()[0].partitions} == {"of home"}
     assert ReplicaRecord.decode(known.encode()) == known
+
+
+def test_lost_when_of_format_kafka_then_written_back_with_the_next_numbers_free() -> None:
+    cluster = emptied()
+    partitions = [TopicPartition("t", NO_HOME, number) for number in (0, 2)]
+    told = [replica(record()._replace(partition=one)) for one in partitions]
+    for broker_id in range(3):
+        tell(cluster, broker_id, *told)
+
+    topic = cluster.registry.topics["t"]
+    assert (topic.format, list(topic.replicas)) == (FORMAT_KAFKA, partitions)
+    assert topic.kept == {NO_HOME: KeptCreation(Creation("id", 0), 3)}
+    (added,) = cluster.controller.topics.add_partitions("t", 1, start=0)
+    assert (added.partition.name, added.replicas, added.state.leader) == ("3", (0, 1, 2), 0)
+
+
+def test_restore_when_partitions_are_of_both_formats_then_is_refused() -> None:
+    cluster = emptied()
+    for broker_id in range(3):
+        tell(cluster, broker_id, replica(record()))
+    other = record()._replace(partition=TopicPartition("t", NO_HOME, 0))
+
+    with pytest.raises(InvalidRequestError, match="topic 't' are of both formats"):
+        cluster.controller.topics.restore([other])
 
 
 def test_lost_when_a_replica_was_started_since_then_waits_for_an_operator() -> None:

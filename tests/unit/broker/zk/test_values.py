@@ -95,16 +95,6 @@ def test_owner_when_encoded_and_decoded_then_is_the_thread_id() -> None:
     assert values.decode_owner(values.encode_owner("g_h-1-ab-0")) == "g_h-1-ab-0"
 
 
-def test_partition_name_when_decoded_then_gives_home_and_index() -> None:
-    assert values.decode_partition_name("12-3") == (12, 3)
-
-
-@pytest.mark.parametrize("name", ["", "1", "1-", "-1", "a-b", "1-2-3"])
-def test_partition_name_when_malformed_then_coordination_error(name: str) -> None:
-    with pytest.raises(CoordinationError, match="not a partition name"):
-        values.decode_partition_name(name)
-
-
 @pytest.mark.parametrize(
     ("subscription", "value"),
     [
