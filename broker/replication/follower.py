@@ -95,12 +95,12 @@ class Follower:
         position: FetchPosition,
         answer: FetchAnswer,
         epoch_starts: Sequence[EpochStart],
-        data_bytes: int,
+        offset_count: int,
     ) -> FetchResult:
         """Handle a response without an error; no other thread may change the log meanwhile.
 
         `epoch_starts` are those of the response's bytes; they are recorded before the bytes are
-        appended. `data_bytes` is by how much the offset advances with the whole messages that came.
+        appended. `offset_count` is by how much the offset advances with the whole messages.
         Raises as `out_of_range`.
         """
         if not self.is_awaiting(position):
@@ -108,10 +108,10 @@ class Follower:
         self.told = answer
         if answer.diverging != NO_DIVERGENCE:
             return self._cut(answer)
-        if not data_bytes:
+        if not offset_count:
             self.appended(answer)
             return FetchResult.UP_TO_DATE
-        end = position.offset + data_bytes
+        end = position.offset + offset_count
         for epoch, start in epoch_starts:
             if epoch > self.log.epochs.last_epoch and start < end:
                 self.log.begin_epoch(epoch, max(start, position.offset))

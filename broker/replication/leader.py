@@ -109,7 +109,7 @@ class Leader:
         return bool(self._joining) and self._in_flight is None
 
     def lag_of(self, replica_id: int) -> int | None:
-        """Return how many bytes a follower is behind the log's end; None before its first fetch."""
+        """Return by how much a follower is behind the log's end; None before its first fetch."""
         end = self._followers[replica_id].end_offset
         return None if end == _UNKNOWN_END else max(0, self.log.log_end_offset - end)
 

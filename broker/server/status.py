@@ -29,7 +29,7 @@ from broker.server.network.socket_server import SocketServer
 from broker.server.requests import metrics
 from broker.server.requests.broker_parts import BrokerParts
 from broker.server.requests.creation_limits import CreationLimits
-from broker.topic import unregistrable_in
+from broker.topic import NO_HOME, unregistrable_in
 from broker.topic_settings import TOPIC_SETTINGS, TopicConfig, value_text
 
 if TYPE_CHECKING:
@@ -162,6 +162,22 @@ LOG_MANAGER: ManagedObject[LogManager] = ManagedObject(
         series="log_retention_seconds"),
     counter("RetentionBytes", lambda logs: logs.retention.removed_bytes,
         "removed by them", unit="bytes", series="log_retention_deleted_bytes_total"),
+    waits("Compaction", lambda logs: [logs.cleaner.times],
+        "compactions of logs, and how long they took", series="log_compaction_seconds"),
+    counter("CompactionBytes", lambda logs: logs.cleaner.copied_bytes,
+        "read and written by them", unit="bytes", series="log_compaction_bytes_total"),
+    counter("CompactedBytes", lambda logs: logs.cleaner.removed_bytes,
+        "removed by them", unit="bytes", series="log_compaction_deleted_bytes_total"),
+    gauge("MaxDirtyRatio", lambda logs: logs.cleaner.max_dirty_ratio,
+        "the largest part of a log with `cleanup.policy=compact` that is new since its last "
+        "compaction, and old enough for one", healthy="near `min.cleanable.dirty.ratio`, or below",
+        series="log_compaction_max_dirty_ratio"),
+    gauge("CompactionIdleMs", lambda logs: round(1000 * logs.cleaner.idle_s),
+        "since when no logs to compact were looked for: a compaction takes so long, or hangs",
+        unit="ms", series="log_compaction_idle_seconds"),
+    gauge("UncleanablePartitions", lambda logs: len(logs.cleaner.uncleanable),
+        "logs that cannot be compacted, as the broker's log says", healthy="0",
+        series="log_compaction_failed_partitions"),
 )  # fmt: skip
 DIRECTORY: ManagedObject[DataDirectory | Archive] = ManagedObject(
     "LogDirectory.{directory}",
@@ -193,7 +209,7 @@ FLUSHES: ManagedObject[LogManager] = ManagedObject(
 # Sizes of a log are absolute: 0.7 shows the position inside the last segment as `CurrentOffset`.
 LOG: ManagedObject[Log] = ManagedObject(
     "logs.{topic}-{index}",
-    gauge("Name", lambda log: log.partition.name, "the partition, as home broker and index"),
+    gauge("Name", lambda log: log.partition.name, "the partition's name"),
     gauge("Size", lambda log: log.size_bytes, "of the segments on disk", unit="bytes",
         series="log_size_bytes"),
     gauge("NumberOfSegments", lambda log: len(log.segments.all), "segments on disk",
@@ -556,7 +572,7 @@ class StatusReport:
             one = log.partition
             if topic not in ("", one.topic):
                 continue
-            if one.home == self.broker.config.broker_id:
+            if one.home in (NO_HOME, self.broker.config.broker_id):
                 yield LOG.read(log, one.topic, one.index)
             else:
                 yield LOG_AWAY.read(log, one.topic, one.home, one.index)

@@ -22,7 +22,7 @@ from broker.protocol.responses import BrokerAddress
 from broker.security.rules import StoredRules
 from broker.server.cluster import cluster_keys, cluster_view, replica_manager, state_change_log
 from broker.threads import StoppableThread
-from broker.topic import unregistrable_in
+from broker.topic import FORMAT_KAFKA, unregistrable_in
 
 if TYPE_CHECKING:
     from broker.server.cluster import controller_requests, controller_thread, followed
@@ -268,13 +268,20 @@ class ClusterMembership:
     def _show_topic(self, topic: str) -> None:
         topics = self.logs.topics
         count, creation_id = topics.partition_count(topic), topics.creation_id(topic)
-        self.view.set_own_topic(topic, count, creation_id)
+        self.view.set_own_topic(topic, count, creation_id, format=topics.format_of(topic))
 
     def _register_topic(self, registry: Registry, topic: str, *, is_new: bool) -> None:
         if found := unregistrable_in(topic):  # made before there was a registry
             logger.error("topic %r is not registered: ZooKeeper takes no %s", topic, found)
             return
         topics = self.logs.topics
+        if topics.format_of(topic) == FORMAT_KAFKA:
+            logger.error(
+                "topic '%s' is not registered: this broker made it without ZooKeeper, where topics "
+                "of the format kafka are created with replicas; copy its messages to such a topic",
+                topic,
+            )
+            return
         count, creation_id = topics.partition_count(topic), topics.creation_id(topic)
         registry.register_topic(topic, count, creation_id=creation_id, is_new=is_new)
 

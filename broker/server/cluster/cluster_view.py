@@ -23,7 +23,7 @@ from broker.endpoints import PLAIN_LISTENER, Endpoint
 from broker.ids import NO_CONTROLLER, NO_LEADER
 from broker.protocol import responses
 from broker.protocol.primitives import Buffer
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_07, FORMAT_KAFKA, NO_HOME, TopicPartition
 
 if TYPE_CHECKING:
     from broker.zk.registry import Registry, RegistryChange, WatchedRegistry
@@ -39,9 +39,25 @@ LARGE_TOPIC_COUNT = 200
 class _Topic(NamedTuple):
     """A topic in a snapshot."""
 
-    counts: Mapping[int, int]  # partitions of each home, by id
+    # partitions of each home, by id; without one, those that this broker alone has
+    counts: Mapping[int, int]
     replicated: Mapping[TopicPartition, ReplicatedPartition]
     creation_ids: Mapping[int, str]  # by home; those that this broker gave or the controller told
+
+    @property
+    def format(self) -> str:
+        """Return the format of the topic."""
+        for one in self.replicated:
+            return one.format
+        return FORMAT_KAFKA if NO_HOME in self.counts else FORMAT_07
+
+
+class _OwnTopic(NamedTuple):
+    """The partitions that this broker has of a topic."""
+
+    home: int  # this broker, or none in the format kafka
+    partition_count: int
+    creation_id: str | None  # None for a topic with replicas, or if unknown
 
 
 _NOTHING: Mapping[TopicPartition, ReplicatedPartition] = {}
@@ -53,12 +69,14 @@ class _HomePartitions:
     def __init__(self) -> None:
         self._encoded: dict[tuple[int, bool], bytes] = {}
 
-    def of(self, home: int, count: int, *, is_led: bool) -> Buffer:
-        """Return the first `count` partitions of a home."""
+    def of(self, home: int, count: int, *, broker_id: int, is_led: bool) -> Buffer:
+        """Return the first `count` partitions of a home, which are on a broker."""
         encoded = self._encoded.get((home, is_led), b"")
         known = len(encoded) // responses.HOME_PARTITION_BYTES
         if count > known:
-            encoded += responses.encode_home_partitions(home, range(known, count), is_led=is_led)
+            encoded += responses.encode_home_partitions(
+                home, range(known, count), broker_id=broker_id, is_led=is_led
+            )
             self._encoded[home, is_led] = encoded
         return memoryview(encoded)[: count * responses.HOME_PARTITION_BYTES]
 
@@ -98,7 +116,7 @@ class ClusterMetadata:
         for partition in _partitions_of(name, topic):
             replicated = topic.replicated.get(partition)
             if replicated is None:
-                home = partition.home
+                home = self._broker_of(partition.home)
                 is_led = home in self.brokers
                 leader, error = (home, errors.NO_ERROR) if is_led else (NO_LEADER, _NO_LEADER_ERROR)
                 one = responses.PartitionMetadata(partition, error, leader, (home,), (home,))
@@ -114,7 +132,13 @@ class ClusterMetadata:
                     replicated.min_isr,
                 )
             partitions.append(one)
-        return responses.TopicMetadata(name, errors.NO_ERROR, tuple(partitions), topic.creation_ids)
+        return responses.TopicMetadata(
+            name, errors.NO_ERROR, tuple(partitions), topic.creation_ids, topic.format
+        )
+
+    def _broker_of(self, home: int) -> int:
+        """Return which broker has the partitions of a home: without one, the own broker."""
+        return self.broker_id if home == NO_HOME else home
 
     def addresses(self, listener: str) -> list[responses.BrokerAddress]:
         """Return where the brokers' listeners of that name are; one that has none is left out."""
@@ -192,7 +216,9 @@ class ClusterMetadata:
 
     def _encode_topic(self, name: str, topic: _Topic | None) -> Iterator[Buffer]:
         if topic is None:
-            yield responses.encode_cluster_topic_header(name, errors.UnknownTopicError.code, {}, 0)
+            yield responses.encode_cluster_topic_header(
+                name, errors.UnknownTopicError.code, "", {}, 0
+            )
         elif topic.replicated:
             if name not in self._encoded:  # all clients ask after a failover
                 self._encoded[name] = b"".join(self._encode_replicated(name, topic))
@@ -200,17 +226,20 @@ class ClusterMetadata:
         else:
             count = sum(topic.counts.values())
             yield responses.encode_cluster_topic_header(
-                name, errors.NO_ERROR, topic.creation_ids, count
+                name, errors.NO_ERROR, topic.format, topic.creation_ids, count
             )
             for home, count in sorted(topic.counts.items()):
-                yield self.home_partitions.of(home, count, is_led=home in self.brokers)
+                broker_id = self._broker_of(home)
+                yield self.home_partitions.of(
+                    home, count, broker_id=broker_id, is_led=broker_id in self.brokers
+                )
 
     def _encode_replicated(self, name: str, topic: _Topic) -> Iterator[Buffer]:
         metadata = self.topic(name)
         assert metadata is not None
         count = len(metadata.partitions)
         yield responses.encode_cluster_topic_header(
-            name, errors.NO_ERROR, topic.creation_ids, count
+            name, errors.NO_ERROR, topic.format, topic.creation_ids, count
         )
         for one in metadata.partitions:
             yield responses.encode_cluster_partition(one)
@@ -240,8 +269,7 @@ class ClusterView:
         self._endpoints: dict[int, tuple[Endpoint, ...]] = {}
         self._racks: dict[int, str] = {}
         self._controller_id = NO_CONTROLLER
-        self._own_counts: dict[str, int] = {}
-        self._own_creation_ids: dict[str, str] = {}
+        self._own_topics: dict[str, _OwnTopic] = {}
         self._registered: dict[str, dict[int, int]] = {}
         self._replicated: dict[str, dict[TopicPartition, ReplicatedPartition]] = {}
         self._topics: dict[str, _Topic] = {}
@@ -304,18 +332,20 @@ class ClusterView:
                 self._snapshot = None
 
     def set_own_topic(
-        self, topic: str, partition_count: int, creation_id: str | None = None
+        self,
+        topic: str,
+        partition_count: int,
+        creation_id: str | None = None,
+        *,
+        format: str = FORMAT_07,
     ) -> None:
-        """Note how many partitions of a topic this home has; 0 for a topic it no longer has."""
+        """Note how many partitions of a topic this broker has; 0 for a topic it no longer has."""
         with self._lock:
             if partition_count:
-                self._own_counts[topic] = partition_count
+                home = NO_HOME if format == FORMAT_KAFKA else self._own.id
+                self._own_topics[topic] = _OwnTopic(home, partition_count, creation_id)
             else:
-                self._own_counts.pop(topic, None)
-            if creation_id is None:  # for a topic with replicas, or if unknown
-                self._own_creation_ids.pop(topic, None)
-            else:
-                self._own_creation_ids[topic] = creation_id
+                self._own_topics.pop(topic, None)
             self._merge([topic])
 
     def set_registered(
@@ -338,7 +368,7 @@ class ClusterView:
             assigned = [
                 topic
                 for topic, homes in counts.items()
-                if self._own.id in homes and topic not in self._own_counts
+                if self._own.id in homes and topic not in self._own_topics
             ]
         if not self.ready.done():
             self.ready.set_result(None)
@@ -369,16 +399,17 @@ class ClusterView:
             counts = dict(self._registered.get(topic, {}))
             # of its own topics the broker knows first, also that they are deleted
             is_assigned = counts.pop(self._own.id, 0) > 0
-            if topic in self._own_counts:
-                counts[self._own.id] = self._own_counts[topic]
+            own = self._own_topics.get(topic)
+            if own is not None:
+                counts[own.home] = own.partition_count
             elif is_assigned and topic not in self._topics and topic not in self._replicated:
                 continue  # shown as a whole, once its part is here
             replicated = dict(self._replicated.get(topic, {})) or _NOTHING
             creation_ids = {
                 one.home: info.kept_id or info.creation_id for one, info in replicated.items()
             }
-            if not replicated and topic in self._own_creation_ids:
-                creation_ids[self._own.id] = self._own_creation_ids[topic]
+            if not replicated and own is not None and own.creation_id is not None:
+                creation_ids[own.home] = own.creation_id
             if counts or replicated:
                 self._topics[topic] = _Topic(counts, replicated, creation_ids)
             else:

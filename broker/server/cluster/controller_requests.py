@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 from broker import errors
 from broker.cluster_state import Creation, ReplicatedPartition
@@ -94,6 +94,7 @@ class ControllerRequests:
             request.partition_count,
             request.replication_factor,
             {one.name: one.value for one in request.settings},
+            format=request.format or self.thread.config.log_format,
             creation_id=_new_creation_id(),
             start=_any_start(),
         )
@@ -183,7 +184,7 @@ def _outcome(
 
 
 def _new_creation_id() -> str:
-    return os.urandom(16).hex()
+    return uuid4().hex  # a topic id of Kafka is a UUID
 
 
 def _any_start() -> int:

@@ -24,8 +24,8 @@ from broker import errors
 from broker.client.connection import Connection
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.log.log import Log, whole_entries
-from broker.protocol import client_requests, message, primitives, replica_requests
+from broker.log.log import Log
+from broker.protocol import client_requests, message, primitives, record_batch, replica_requests
 from broker.protocol.fetch_sessions import ReaderSession
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.replica_log import FetchAnswer, FetchPosition
@@ -34,7 +34,7 @@ from broker.server.cluster.replica_table import HostedReplica, ReplicaTable
 from broker.server.cluster.throttle import Throttle
 from broker.state_changes import ChangeKind
 from broker.threads import StoppableThread, logged
-from broker.topic import TopicPartition, share_of
+from broker.topic import NO_HOME, TopicPartition, share_of
 
 _DISK_THREAD_COUNT = 16
 BACKGROUND_COUNT = 8
@@ -453,7 +453,7 @@ class ReplicaFetcher(StoppableThread):
             self._take_one(piece, one)
         except errors.ServerError as error:
             if isinstance(error, errors.InvalidMessageError):
-                offset, size = one.position.offset + piece.start, len(part.data)
+                offset, size = piece.offset(one.position.offset), len(part.data)
                 self._damaged.append(client_requests.DigestLogRequest(part.partition, offset, size))
             if self._refusals.get(part.partition) != str(error):
                 self._refusals[part.partition] = str(error)
@@ -469,12 +469,12 @@ class ReplicaFetcher(StoppableThread):
         hosted, role, position, *_ = asked
         log, part = hosted.log, piece.part
         if piece.start:  # it goes on where the one before it was appended, if that was
-            epoch = log.epochs.last_epoch
-            position = position._replace(offset=position.offset + piece.start, last_epoch=epoch)
-        entries = whole_entries(part.data, part.partition, position.offset, piece.found)
+            offset = piece.offset(position.offset)
+            position = position._replace(offset=offset, last_epoch=log.epochs.last_epoch)
+        entries = log.format.copied(part.data, part.partition, position.offset, piece.found)
         if part.data and not entries.data:
             if not piece.start:
-                hosted.wanted_bytes = _size_of_first(part.data)
+                hosted.wanted_bytes = _size_of_first(part)
             elif piece.is_cut and log in self._unflushed:
                 self._unflushed[log] = True
             return
@@ -498,7 +498,8 @@ class ReplicaFetcher(StoppableThread):
                 role.refused(position, error, now_s)
                 return
             before = role.told
-            result = role.fetched(position, answer, part.epoch_starts, len(entries.data))
+            offset_count = entries.next_offset - position.offset
+            result = role.fetched(position, answer, part.epoch_starts, offset_count)
             if before is None or part.log_start_offset > before.log_start_offset:
                 self._note_start(hosted)
             if result in (FetchResult.TRUNCATED, FetchResult.RESTARTED):
@@ -510,7 +511,7 @@ class ReplicaFetcher(StoppableThread):
             is_in_sync = self.config.broker_id in role.info.state.isr
             # what was written at the leader before now must not count as younger here
             appended_ms = None if is_in_sync else part.appended_ms
-            log.append_copied(entries, position.offset, appended_ms)
+            log.append_copied(entries, position.offset, appended_ms, part.rows)
             role.appended(answer)
             role.answered_s = now_s
             hosted.wanted_bytes = 0
@@ -547,8 +548,12 @@ def _begins_epoch(piece: replica_requests.ReplicaPiece, asked: _Asked) -> bool:
     return bool(starts) and starts[-1].epoch > asked.position.last_epoch
 
 
-def _size_of_first(data: primitives.Buffer) -> int:
-    """Return the size of the entry at the start of data that holds only a part of it."""
+def _size_of_first(part: replica_requests.ReplicaPart) -> int:
+    """Return the size of the entry, or batch, at the start of data that holds only a part of it."""
+    data = part.data
+    if part.partition.home == NO_HOME:
+        head = record_batch.parse_head(data, 0)
+        return 2 * record_batch.HEADER_BYTES if head is None else head.size
     if len(data) < message.MIN_ENTRY_BYTES:
         return 2 * message.MIN_ENTRY_BYTES
     return message.entry_bytes(data)

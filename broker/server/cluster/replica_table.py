@@ -18,7 +18,7 @@ from broker.replication.leader import Leader
 from broker.replication.replicas import Replica, Replicas, ReplicaSettings
 from broker.server.cluster.state_change_log import NoteChanges
 from broker.state_changes import ChangeKind, LoggedChange
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_KAFKA, NO_HOME, TopicPartition
 
 
 class HostedReplica:
@@ -156,18 +156,37 @@ class ReplicaTable:
         known = self.states.known.get(partition)
         return -1 if known is None else known.state.leader
 
+    def at_home(self, topic: str, index: int) -> TopicPartition:
+        """Return the partition that a client which names no home means by its index.
+
+        That of this broker; in the format kafka, of which partitions have no home, the only one.
+        """
+        if (topic, NO_HOME, 0) in self.states.known:
+            return TopicPartition(topic, NO_HOME, index)
+        return self.logs.table.named(topic, index)
+
+    def format_of(self, topic: str) -> str:
+        """Return the format of a topic, here or on other brokers; 0.7 if it is not known."""
+        if (topic, NO_HOME, 0) in self.states.known:
+            return FORMAT_KAFKA
+        return self.logs.topics.format_of(topic)
+
+    def resolved(self, partition: TopicPartition) -> TopicPartition:
+        """Return a partition as its log names it: home -1 in a request means that of `at_home`."""
+        topic, home, index = partition
+        return self.at_home(topic, index) if home == NO_HOME else partition
+
     def find_served(self, partition: TopicPartition) -> Log | None:
         """Return the log of a partition that clients may use here, None if it has none yet.
 
-        Home -1 means this broker. Raises the error of `not_led` if others lead the partition, or
-        its topic is lost.
+        Home -1 means that of `at_home`. Raises the error of `not_led` if others lead the partition,
+        or its topic is lost.
         """
         topic = partition.topic
-        if partition.home == -1:
-            partition = TopicPartition(topic, self.me, partition.index)
+        partition = self.resolved(partition)
         log = self.logs.table.find(partition)
         if log is None:
-            is_foreign = partition.home != self.me or topic in self.topics
+            is_foreign = not self.logs.table.is_own(partition) or topic in self.topics
             if (
                 is_foreign
                 or self.is_lost(topic)

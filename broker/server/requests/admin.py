@@ -45,7 +45,7 @@ from broker.server.requests.broker_parts import BrokerParts
 from broker.server.requests.judge import RequestContext, Rights
 from broker.server.requests.metrics import RequestErrors
 from broker.server.requests.purgatory import DelayedResponse, Part, RequestGroup, Response
-from broker.topic import TopicPartition, validate_topic_name
+from broker.topic import FORMAT_KAFKA, NO_HOME, TopicPartition, validate_topic_name
 
 logger = logging.getLogger(__name__)
 
@@ -155,8 +155,10 @@ class AdminHandler:
         for topic in asked:
             is_known = topic in self.broker.logs.topics and topic not in hidden
             unknown_count += not is_known
-            count = self.broker.logs.topics.partition_count(topic) if is_known else 0
             error = errors.NO_ERROR if is_known else errors.UnknownTopicError.code
+            if is_known and self.broker.replicas.format_of(topic) == FORMAT_KAFKA:
+                error = errors.WrongFormatError.code  # its partitions have no home, and one leader
+            count = self.broker.logs.topics.partition_count(topic) if not error else 0
             head = responses.encode_topic_metadata_header(topic, error, count)
             body_bytes += len(head) + count * responses.LED_PARTITION_BYTES
             if body_bytes > MAX_METADATA_BYTES:
@@ -407,6 +409,10 @@ def _offset_for(log: Log, kind: OffsetKind, argument: int) -> int:
             return log.high_watermark
         case OffsetKind.LOG_END:
             return log.log_end_offset
+        case OffsetKind.BEFORE_TIME if log.partition.home == NO_HOME:
+            found = log.offset_at(max(argument, 0))
+            high_watermark = log.high_watermark
+            return high_watermark if found is None else min(found.offset, high_watermark)
         case OffsetKind.BEFORE_TIME:
             return next(iter(log.offsets_before(max(argument, 0), 1)), -1)
         case OffsetKind.BOUNDARY_BEFORE:

@@ -69,5 +69,5 @@ class BrokerParts(Protocol):
         """Return which schemas the messages of a topic have."""
 
     def at_home(self, topic: str, index: int) -> TopicPartition:
-        """Return a partition whose home is this broker."""
-        return TopicPartition(topic, self.config.broker_id, index)
+        """Return the partition that a client which names no home means by its index."""
+        return self.replicas.at_home(topic, index)

@@ -55,6 +55,10 @@ class MissingLog:
         self.partition = partition
         self.changes = changes  # called when there is a log, or the topic is deleted
 
+    def bytes_between(self, offset: int, end: int, enough_bytes: int) -> int:
+        """Return 0: there are no messages."""
+        return 0
+
     def read(self, offset: int, max_bytes: int) -> None:
         """Return no messages; raise as a log without messages does."""
         if offset:
@@ -78,19 +82,24 @@ def watched(found: Sequence[Found]) -> list[purgatory.Watched]:
     return [one.changes if isinstance(one, MissingLog) else one for one in logs]
 
 
-def readable_bytes(found: Found) -> int:
-    """Return the bytes that a position has for a read, `ENOUGH` with an error."""
+def readable_bytes(found: Found, enough_bytes: int) -> int:
+    """Return the bytes that a position has for a read, `ENOUGH` with an error.
+
+    Perhaps only `enough_bytes`, where more are not needed.
+    """
     position, log, is_follower, _ = found
     if log is None:
         return ENOUGH
-    readable_bytes = log.high_watermark - position.offset
-    if not readable_bytes:  # as with most of many partitions
+    offset, end = position.offset, log.high_watermark
+    if offset == end:  # as with most of many partitions
         return 0
-    if position.offset < log.log_start_offset:
+    if offset < log.log_start_offset:
         return ENOUGH
-    if position.offset > log.read_limit and not is_follower:
+    if offset > log.read_limit and not is_follower:
         return ENOUGH
-    return max(0, min(readable_bytes, position.max_bytes))
+    if offset > end:
+        return 0
+    return max(0, min(log.bytes_between(offset, end, enough_bytes), position.max_bytes))
 
 
 class _Part(read_sessions.SessionPart):
@@ -352,7 +361,8 @@ class FetchHandler:
         part.found, log = found, found.log
         if part.watch(*watched([found])) and isinstance(log, MissingLog):
             return self._look_up(session, part, request, rights)  # it may have come meanwhile
-        size = readable_bytes(found)  # after it is watched: no advance is missed
+        # after it is watched: no advance is missed
+        size = readable_bytes(found, request.read.min_bytes)
         if not size and log is not None and log.high_watermark == part.told:
             del session.due[part]
         return size
@@ -441,7 +451,7 @@ class FetchHandler:
     def is_enough(self, request: ReadRequest, found: list[Found]) -> bool:
         """Return whether a read need not wait: enough is readable, or a partition has an error."""
         enough_bytes = min(request.min_bytes, request.max_bytes)
-        return is_enough(map(readable_bytes, found), enough_bytes)
+        return is_enough((readable_bytes(one, enough_bytes) for one in found), enough_bytes)
 
     def read_log(self, log: Log | MissingLog, offset: int, max_bytes: int) -> FileSlice | None:
         """Read from a log; `NotLeaderError` if it cannot be read and another replica is to lead."""
@@ -509,7 +519,10 @@ def _offset_to_reach(request: ReadRequest) -> int:
     """Return the high watermark that a read waits for; 0 if advances of several logs add up."""
     if len(request.positions) != 1:
         return 0
-    return request.positions[0].offset + min(request.min_bytes, request.max_bytes)
+    partition, offset, _ = request.positions[0]
+    if partition.has_records:  # or one of this broker's: the time must not tell if it is there
+        return offset + 1  # any record may have the bytes
+    return offset + min(request.min_bytes, request.max_bytes)
 
 
 def _offsets_without_log(time_ms: int) -> list[int]:

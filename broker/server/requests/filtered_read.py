@@ -15,6 +15,7 @@ from broker.server.requests import purgatory
 from broker.server.requests.fetch import DelayedRead, FetchHandler, Found, high_watermark_of
 from broker.server.requests.judge import RequestContext
 from broker.server.requests.pattern_filter import KEPT_BYTES, Search
+from broker.topic import NO_HOME
 
 SEARCH_DEADLINE_S = 20.0
 """How long a search may take, with the searches queued before it."""
@@ -100,6 +101,9 @@ class FilteredRead(DelayedRead):
         position, log, _, _ = found
         if log is None:
             return found, None
+        if log.partition.home == NO_HOME:
+            text = f"topic '{log.partition.topic}' has format kafka: no filter searches it"
+            return Found(position, log, error=errors.WrongFormatError(text)), None
         try:
             messages = self._handler.read_log(log, position.offset, _WHOLE_SEGMENT)
         except errors.NotLeaderError as error:

@@ -46,6 +46,7 @@ from broker.server.requests.replica_reads import ReplicaReadHandler
 from broker.server.requests.schemas import SchemaHandler
 from broker.server.requests.validation import ValidationBudgetExceededError, Validator
 from broker.threads import logged
+from broker.topic import FORMAT_KAFKA
 
 _Outcome = Response | Future[Any]
 _READS = (
@@ -283,6 +284,7 @@ class RequestHandlers:
     def _dispatch_of_07(
         self, request: requests.BaseRequest, client: ConnectedClient, rights: Rights | None
     ) -> _Outcome | None:
+        self._refuse_kafka_topics(request, rights)
         match request:
             case requests.FetchRequest():
                 return self._fetch.fetch((request,), rights, is_multifetch=False)
@@ -292,6 +294,23 @@ class RequestHandlers:
                 return _when_done(self._fetch.offsets(request, rights))
             case requests.ProduceRequest() | requests.MultiProduceRequest():
                 return self._append(append_request(request, 0), client, rights)
+
+    def _refuse_kafka_topics(self, request: requests.BaseRequest, rights: Rights | None) -> None:
+        """Refuse what 0.7 asks of topics whose messages it cannot read or write."""
+        match request:
+            case requests.MultiFetchRequest():
+                topics = {one.topic for one in request.fetches}
+            case requests.MultiProduceRequest():
+                topics = {one.topic for one in request.produces}
+            case _:
+                topics = {request.topic}
+        for topic in topics:
+            if self.broker.replicas.format_of(topic) != FORMAT_KAFKA:
+                continue
+            if rights is None or rights.refusal(topic) is None:  # else it must not show
+                raise errors.WrongFormatError(
+                    f"topic '{topic}' has format kafka, which requests of 0.7 cannot use"
+                )
 
     def _append(
         self, append: AppendRequest, client: ConnectedClient, rights: Rights | None
@@ -309,7 +328,9 @@ class RequestHandlers:
                 raise errors.UnsupportedVersionError(
                     f"request {request_name(request_type)} version {header.version} is unknown here"
                 )
-            client.has_published |= kind is PublishRequest  # also one that is refused below
+            client.has_published |= issubclass(
+                kind, PublishRequest
+            )  # also one that is refused below
             self._judge.check_order(client, kind, reader.rest)
             if kind is replica_requests.PushStatesRequest:
                 return self.broker.control.push(reader.rest, header)

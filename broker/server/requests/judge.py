@@ -79,6 +79,7 @@ NEEDS: dict[Any, Need] = {
     AuthenticateRequest: _NOTHING,
     client_requests.SchemasRequest: _NOTHING,  # `SchemaHandler` asks, by operation and subject
     client_requests.PublishRequest: _WRITE_PARTS,
+    client_requests.StampedPublishRequest: _WRITE_PARTS,
     client_requests.ReadRequest: _READ_PARTS,
     client_requests.FilteredReadRequest: _READ_PARTS,
     client_requests.AnyReplicaReadRequest: _READ_PARTS,

@@ -2,9 +2,10 @@
 
 All of them arrive as `AppendRequest`. Requests of one set each that arrived together are grouped by
 log and appended with one write for each log (`append_together`): a producer that sends message by
-message would else cost a write, a flush and a response for each. If any of them is unusual or
-invalid, `append` handles them one at a time, so that an invalid request is refused alone; if it is
-one of 0.7, its connection is closed, as in 0.7.
+message would else cost a write, a flush and a response for each. Of Kafka topics each is written by
+itself, as a batch may be one that the log has. If any of them is unusual or invalid, `append`
+handles them one at a time, so that an invalid request is refused alone; if it is one of 0.7, its
+connection is closed, as in 0.7.
 
 An acknowledgement that waits for the commit is a delayed response, woken by the log. Committed
 means flushed to this broker's disk, or on all in-sync replicas. A partition with replicas is
@@ -15,15 +16,17 @@ learns that the outcome is unknown.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from broker import errors
+from broker.log.format import BATCHES
 from broker.log.log import Log
 from broker.protocol import responses
 from broker.protocol.append_request import SMALL_BYTES, AppendRequest, AppendRequests
 from broker.protocol.client_requests import Acks, PartitionSet, single_publish_response
+from broker.protocol.message import ProducerStamp
 from broker.protocol.primitives import INT32, Buffer
 from broker.protocol.requests import ANY_PARTITION
 from broker.replication.leader import Leader
@@ -33,7 +36,7 @@ from broker.server.requests.client import ConnectedClient, Refusal, RefusedParti
 from broker.server.requests.judge import Rights, limited_principal
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.validation import Validator, ValidMessages
-from broker.topic import TopicPartition, validate_topic_name
+from broker.topic import FORMAT_07, NO_HOME, TopicPartition, validate_topic_name
 
 logger = logging.getLogger(__name__)
 
@@ -56,10 +59,13 @@ class _LogAppend:
 
     partition: TopicPartition  # as the request names it
     log: Log | None  # if None, the write has to find or create it
+    target: TopicPartition  # as the log names it; index -1 is chosen by the write
     sets: list[Buffer] = field(default_factory=list)  # joined, of each run
+    stamp: ProducerStamp | None = None
     set_count: int = 0
     received_bytes: int = 0
     valid: ValidMessages | None = None
+    topic_format: str = field(init=False)  # by which they are valid, if the write finds the log
     base_offset: int = -1
     end_offset: int = -1
     term: int = responses.NO_TERM
@@ -128,32 +134,29 @@ class ProduceHandler:
         was done, as the requests have to be appended one at a time. A `ServerError` means that the
         disk refuses the sets of produce requests. `is_one`: it is a single request.
         """
-        broker = self.broker
-        if broker.shutdown.refuses_appends:
+        if self.broker.shutdown.refuses_appends:
             return None
-        contracts = broker.guard.contracts
         appends: dict[int, _LogAppend] = {}
         written: list[_WrittenSets] = []
         for partition, (_, _, ids, sizes, sets, are_whole) in request.runs:
+            if is_one and len(sets) > SMALL_BYTES:
+                return None
+            log = self._find_ready(partition, refused, rights)
+            if log is None:
+                return None
+            if log.format is BATCHES:  # each has an offset of its own, and a producer can repeat it
+                if not request.is_publish:
+                    return None
+                for one in _each_alone(partition, log, ids, sizes, sets):
+                    appends[id(one[1])] = one[1]
+                    written.append(one)
+                continue
             # an entry cut off at the end of one set must not be completed by the start of the next
-            if not are_whole or (is_one and len(sets) > SMALL_BYTES):
-                return None
-            if contracts and partition.topic in contracts:
-                return None
-            # before the log is looked for: the time must not tell of a hidden topic
-            if rights is not None and not rights.allows(partition.topic):
-                return None
-            if partition.home in (-1, broker.config.broker_id):
-                log = broker.logs.table.get(partition.topic, partition.index)
-            else:
-                log = broker.logs.table.find(partition)
-            if log is None or (log.is_replicated and not broker.replicas.leads(log.partition)):
-                return None
-            if refused and log.partition in refused:
+            if not are_whole:
                 return None
             log_append = appends.get(id(log))
             if log_append is None:
-                log_append = appends[id(log)] = _LogAppend(partition, log)
+                log_append = appends[id(log)] = _LogAppend(partition, log, log.partition)
             written.append((partition, log_append, log_append.received_bytes, ids, sizes))
             log_append.sets.append(sets)
             log_append.set_count += len(sizes) // INT32.size
@@ -161,7 +164,10 @@ class ProduceHandler:
         self.validator.begin_request()
         for log_append in appends.values():
             joined = log_append.sets[0] if len(log_append.sets) == 1 else b"".join(log_append.sets)
-            count = self.validator.validate_together(joined, log_append.set_count)
+            if log_append.target.home == NO_HOME:
+                count = self.validator.count_plain(joined)
+            else:
+                count = self.validator.validate_together(joined, log_append.set_count)
             if count is None:
                 return None
             log_append.valid = joined, count
@@ -176,6 +182,27 @@ class ProduceHandler:
             lambda: _encode_single(written),
         )
         return [] if response is None else [response]
+
+    def _find_ready(
+        self, partition: TopicPartition, refused: RefusedPartitions, rights: Rights | None
+    ) -> Log | None:
+        """Return the log for requests that arrived together; None if `append` has to look."""
+        broker = self.broker
+        contracts = broker.guard.contracts
+        if contracts and partition.topic in contracts:
+            return None
+        # before the log is looked for: the time must not tell of a hidden topic
+        if rights is not None and not rights.allows(partition.topic):
+            return None
+        if partition.home in (NO_HOME, broker.config.broker_id):
+            log = broker.logs.table.get(partition.topic, partition.index)
+        else:
+            log = broker.logs.table.find(partition)
+        if log is None or (log.is_replicated and not broker.replicas.leads(log.partition)):
+            return None
+        if log.format is BATCHES and partition.home != NO_HOME:
+            return None
+        return None if refused and log.partition in refused else log
 
     def append(
         self, request: AppendRequest, client: ConnectedClient, rights: Rights | None
@@ -195,14 +222,16 @@ class ProduceHandler:
         self.validator.begin_request()
         appends: list[_LogAppend] = []
         forwarded: list[PartitionSet] = []
-        for partition, message_set in sets:
+        for partition, message_set, stamp in sets:
             if error := self._refusal(partition.topic, rights):
-                log_append = _LogAppend(partition, None)
+                log_append = _LogAppend(partition, None, partition)
                 log_append.set_count, log_append.error = 1, error
             else:
                 if not is_publish and self._has_replicas(partition.topic):
                     partition = self._at_home(partition)
-                log_append = self._validate(partition, message_set, refused)
+                log_append = self._validate(partition, message_set, refused, is_publish=is_publish)
+                if stamp is not None and log_append.error is None:
+                    self._take_stamp(log_append, stamp)
                 if log_append.error is None and not is_publish:  # which creates none
                     log_append.error = self._excess(partition.topic, client, rights)
             if isinstance(log_append.error, errors.MessageSizeTooLargeError) and not is_publish:
@@ -265,11 +294,18 @@ class ProduceHandler:
         return topic in self.broker.replicas.topics or self.broker.creations.needs_cluster(topic)
 
     def _validate(
-        self, partition: TopicPartition, message_set: Buffer, refused: RefusedPartitions
+        self,
+        partition: TopicPartition,
+        message_set: Buffer,
+        refused: RefusedPartitions,
+        *,
+        is_publish: bool,
     ) -> _LogAppend:
-        log_append = _LogAppend(partition, None)
+        topic, at_home = partition.topic, self.broker.at_home(partition.topic, partition.index)
+        target = at_home if partition.home == NO_HOME else partition
+        log_append = _LogAppend(partition, None, target)
         log_append.set_count = 1
-        if partition.home not in (-1, self.broker.config.broker_id):
+        if target != at_home:
             log_append.log = self.broker.logs.table.find(partition)
             if log_append.log is None:
                 log_append.error = self.broker.replicas.not_led(partition)
@@ -277,23 +313,45 @@ class ProduceHandler:
                 return log_append
         log_append.received_bytes = len(message_set)
         try:
-            validate_topic_name(partition.topic, self.broker.config.max_topic_name_length)
-            log_append.valid = self.validator.validate(partition.topic, message_set)
+            validate_topic_name(topic, self.broker.config.max_topic_name_length)
+            topic_format = target.format
+            is_unnamed = partition.home == NO_HOME and partition.index != ANY_PARTITION
+            if is_unnamed and topic_format == FORMAT_07 and topic in self.broker.replicas.topics:
+                # raises: a broker that has just started may not know yet that it is of Kafka's
+                self.broker.replicas.find_served(target)
+            if not self._exists(topic):
+                if is_publish:
+                    self._get_or_create(target, is_publish=True)  # raises: there is no topic
+                topic_format = self.broker.logs.settings.format_of_new()
+            log_append.topic_format = topic_format
+            valid = log_append.valid = self.validator.validate(topic, message_set, topic_format)
             is_worker = self.validator.turn_bytes is None
-            self.broker.guard.check(partition.topic, log_append.valid, is_worker=is_worker)
+            self.broker.guard.check(topic, valid, topic_format, is_worker=is_worker)
         except errors.ServerError as error:
             self.validator.refused["schema"] += isinstance(error, errors.SchemaMismatchError)
-            _note_refused(self._named(partition), error, refused)
+            _note_refused(target, error, refused)
             self._fail(log_append, error)
         return log_append
+
+    def _take_stamp(self, log_append: _LogAppend, stamp: ProducerStamp) -> None:
+        """Have a valid set appended unless the log has it, or set why it cannot be."""
+        assert log_append.valid is not None
+        if log_append.target.has_records:
+            text = f"{log_append.target}: batches have their sequences themselves"
+            self._fail(log_append, errors.WrongFormatError(text))
+        elif log_append.target.index == ANY_PARTITION:
+            text = f"topic '{log_append.target.topic}': sequences are those of one partition"
+            self._fail(log_append, errors.InvalidRequestError(text))
+        else:
+            log_append.stamp = stamp._replace(message_count=log_append.valid[1])
 
     def _write(
         self, log_append: _LogAppend, refused: RefusedPartitions, acks: Acks, *, is_publish: bool
     ) -> None:
         assert log_append.valid is not None
         messages, message_count = log_append.valid
-        partition = log_append.partition
-        topic, index = partition.topic, partition.index
+        partition = log_append.target
+        topic = partition.topic
         try:
             log = log_append.log
             if log is None:
@@ -302,9 +360,16 @@ class ProduceHandler:
                         f"broker {self.broker.config.broker_id} is shutting down"
                     )
                     return
-                if index == ANY_PARTITION:
+                if partition.index == ANY_PARTITION:
                     index = self.broker.logs.table.choose_partition(topic)
-                log = log_append.log = self._get_or_create(topic, index, is_publish=is_publish)
+                    partition = partition._replace(index=index)
+                log = self._get_or_create(partition, is_publish=is_publish)
+                if log.format.name != log_append.topic_format:
+                    raise errors.WrongFormatError(
+                        f"topic '{topic}' was just made in format {log.format.name}: the messages "
+                        f"are of format {log_append.topic_format}"
+                    )
+                log_append.log = log
             if refused and (earlier := refused.get(log.partition)) is not None:
                 raise earlier.again()
             needs_commit = acks is Acks.COMMITTED or (acks is Acks.AUTO and log.is_replicated)
@@ -315,40 +380,38 @@ class ProduceHandler:
                 log_append.term = log_append.leader.term
             else:
                 log_append.term = log.incarnations.term
-            log_append.base_offset = log.append(messages, message_count, flush_now=needs_commit)
+            appended = log.append(
+                messages, message_count, flush_now=needs_commit, stamp=log_append.stamp
+            )
+            log_append.base_offset, log_append.end_offset = appended
         except errors.ServerError as error:
-            _note_refused(self._named(partition._replace(index=index)), error, refused)
+            _note_refused(partition, error, refused)
             self._fail(log_append, error)
             return
-        log_append.end_offset = log_append.base_offset + len(messages)
         counters = self.metrics.topics[topic]
         counters.messages_in += message_count
         counters.bytes_in += log_append.received_bytes
         log_append.valid = None  # the response may wait for long, and needs no messages
         log_append.sets.clear()
 
-    def _named(self, partition: TopicPartition) -> TopicPartition:
-        """Return a partition as its log names it: home -1 is this broker."""
-        home = self.broker.config.broker_id if partition.home == -1 else partition.home
-        return partition._replace(home=home)
-
-    def _get_or_create(self, topic: str, index: int, *, is_publish: bool) -> Log:
-        log = self.broker.logs.table.get(topic, index)
+    def _get_or_create(self, partition: TopicPartition, *, is_publish: bool) -> Log:
+        log = self.broker.logs.table.find(partition)
         if log is None:
+            topic = partition.topic
             # raises NotLeaderError if the partition has its replicas on other brokers
-            self.broker.replicas.find_served(self.broker.at_home(topic, index))
+            self.broker.replicas.find_served(partition)
             if topic not in self.broker.logs.topics:
                 if is_publish:  # its clients ask for a topic first, and know a deleted one by this
                     raise self.broker.creations.absence(topic)
                 self.broker.creations.validate_allowed(topic)
-            log = self.broker.logs.creation.get_or_create(topic, index)
+            log = self.broker.logs.creation.get_or_create(topic, partition.index)
         return log
 
     def _fail(self, log_append: _LogAppend, error: errors.ServerError) -> None:
         log_append.error = error
-        topic, index = log_append.partition.topic, log_append.partition.index
+        topic, _, index = partition = log_append.target
         # A name without a log is not counted: every mistyped name would add counters.
-        if self.broker.logs.table.get(topic, max(index, 0)):
+        if self.broker.logs.table.find(partition._replace(index=max(index, 0))):
             self.metrics.topics[topic].failed_produce += log_append.set_count
 
     def _count_errors(self, appends: Iterable[_LogAppend]) -> None:
@@ -379,15 +442,19 @@ class ProduceHandler:
             return [encode()]
 
         deadline_s = self.broker.clock.monotonic_s() + max(timeout_ms, 0) / 1000
-        logs = [
+        logs = dict.fromkeys(  # each once, however many sets were appended to it
             log_append.log
             for log_append in waiting
             if log_append.log is not None and log_append.error is None
-        ]
+        )
         awaits_flush = not any(log.is_replicated for log in logs)
         # it holds `encode`, which must not hold the messages
         return purgatory.DelayedResponse(
-            attempt, deadline_s, logs, awaits_flush=awaits_flush, kind=purgatory.DelayKind.PUBLISH
+            attempt,
+            deadline_s,
+            list(logs),
+            awaits_flush=awaits_flush,
+            kind=purgatory.DelayKind.PUBLISH,
         )
 
 
@@ -400,6 +467,20 @@ def _note_refused(
 
 _WrittenSets = tuple[TopicPartition, _LogAppend, int, bytes, bytes]
 """Consecutive sets: partition as named, write, position in it, correlation ids and sizes."""
+
+
+def _each_alone(
+    partition: TopicPartition, log: Log, ids: bytes, sizes: bytes, sets: Buffer
+) -> Iterator[_WrittenSets]:
+    """Yield each of consecutive sets with a write of its own."""
+    start = 0
+    for at, (size,) in enumerate(INT32.iter_unpack(sizes)):
+        log_append = _LogAppend(partition, log, log.partition)
+        log_append.sets.append(memoryview(sets)[start : start + size])
+        log_append.set_count, log_append.received_bytes = 1, size
+        start += size
+        number = slice(at * INT32.size, (at + 1) * INT32.size)
+        yield partition, log_append, 0, ids[number], sizes[number]
 
 
 def _encode_single(parts: list[_WrittenSets]) -> bytes:

@@ -86,7 +86,7 @@ class ReplicaReadHandler:
         correlation_id = context.header.correlation_id
 
         def attempt(is_last: bool) -> list[purgatory.Part] | None:
-            if not (is_last or is_enough(map(_readable_bytes, parts), request.min_bytes)):
+            if not (is_last or _is_enough(parts, request.min_bytes)):
                 return None
             return read_parts(correlation_id, parts, request.max_bytes, self._read_one)
 
@@ -122,7 +122,7 @@ class ReplicaReadHandler:
             with session.lock:
                 session.take_moved()
                 is_last = is_last or session.is_ended
-                if not (is_last or is_enough(map(_readable_bytes, session.due), request.min_bytes)):
+                if not (is_last or _is_enough(session.due, request.min_bytes)):
                     return None
                 due, head = list(session.due), INT64.pack(session.id)
                 return read_parts(context.header.correlation_id, due, request.max_bytes, read, head)
@@ -283,6 +283,7 @@ def _read(
     found = None
     starts: tuple[EpochStart, ...] = ()
     appended_ms = 0
+    rows = b""
     try:
         if max_bytes > 0:
             found = log.read(position.offset, max_bytes, to_log_end=True)
@@ -290,9 +291,14 @@ def _read(
         if not has_messages:  # else skip it, as for consumers
             raise
     if found is not None:
-        starts = log.epochs.covering(position.offset, position.offset + found.length)
-        appended_ms = segment_of(log.segments.all, position.offset).modified_ms
-    part = ReplicaPart(position.partition, errors.NO_ERROR, *answer, starts, b"", appended_ms)
+        base = log.format.base_offset_of(found.file.path.name)  # of a later one after compaction
+        assert base is not None
+        segment = segment_of(log.segments.all, base)
+        # also those behind the messages: where these end is not known without a look at them
+        starts = log.epochs.covering(position.offset, segment.next_offset)
+        appended_ms = segment.modified_ms
+        rows = log.rows_between(position.offset, position.offset + found.length)
+    part = ReplicaPart(position.partition, errors.NO_ERROR, *answer, starts, b"", appended_ms, rows)
     return part, found
 
 
@@ -309,11 +315,18 @@ def _has_news(part: _Part) -> bool:
     return part.told != (log.high_watermark, log.log_start_offset)
 
 
-def _readable_bytes(part: _Part) -> int:
+def _is_enough(parts: Iterable[_Part], min_bytes: int) -> bool:
+    return is_enough((_readable_bytes(one, min_bytes) for one in parts), min_bytes)
+
+
+def _readable_bytes(part: _Part, enough_bytes: int) -> int:
     if part.error is not None or part.diverging is not None:
         return ENOUGH
     assert part.hosted is not None and part.leader is not None
     if part.leader.is_stopped:
         return ENOUGH
-    most_bytes = max(0, part.position.max_bytes)
-    return min(part.hosted.log.log_end_offset - part.position.offset, most_bytes)
+    log, offset = part.hosted.log, part.position.offset
+    if offset >= log.log_end_offset:
+        return 0
+    size = log.bytes_between(offset, log.log_end_offset, enough_bytes)
+    return min(size, max(0, part.position.max_bytes))

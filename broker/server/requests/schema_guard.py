@@ -9,7 +9,7 @@ to ask the registry. What followers copy is not looked at.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import NamedTuple
@@ -17,13 +17,15 @@ from typing import NamedTuple
 from broker import errors
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.protocol.codec import decode
+from broker.protocol.codec import decode, decode_records
 from broker.protocol.envelope import open_envelope
-from broker.protocol.message_set import iter_messages
+from broker.protocol.message_set import describe_fault, iter_messages
+from broker.protocol.primitives import Buffer
 from broker.schemas.payloads import Decoder, split
 from broker.schemas.store import SchemaStore
 from broker.schemas.values import RegisteredSchema, TopicContract, Validation
 from broker.server.requests.validation import ValidationBudgetExceededError, ValidMessages
+from broker.topic import FORMAT_KAFKA
 from broker.topic_settings import TopicConfig, TopicOverrides, topic_config
 
 _INLINE_BYTES = 16 << 10
@@ -154,7 +156,9 @@ class SchemaGuard:
             if one.subject and one.validation is not Validation.NONE
         }
 
-    def check(self, topic: str, messages: ValidMessages, *, is_worker: bool) -> None:
+    def check(
+        self, topic: str, messages: ValidMessages, topic_format: str, *, is_worker: bool
+    ) -> None:
         """Refuse a valid set that breaks its topic's contract, if there is one.
 
         Raises:
@@ -173,12 +177,16 @@ class SchemaGuard:
         ):
             raise ValidationBudgetExceededError
         end_s = time.thread_time() + _MAX_WORK_S
-        payloads = (  # as objects, small messages take ten times their bytes
-            (payload for _, _, payload in decode(buffer, 0)[0])
-            if count <= _AT_ONCE
-            else (one.payload for one in iter_messages(buffer, 0))
-        )
+        payloads: Iterable[bytes | None]
+        if topic_format == FORMAT_KAFKA:
+            payloads = _values(buffer)
+        elif count <= _AT_ONCE:
+            payloads = (payload for _, _, payload in decode(buffer, 0)[0])
+        else:  # as objects, small messages take ten times their bytes
+            payloads = (one.payload for one in iter_messages(buffer, 0))
         for number, payload in enumerate(payloads, start=1):
+            if payload is None:  # a tombstone, which breaks no contract
+                continue
             try:
                 if is_worker and time.thread_time() > end_s:
                     raise errors.SchemaMismatchError("it takes too long to look at: send less")
@@ -210,6 +218,17 @@ class SchemaGuard:
     def stop(self) -> None:
         """Ask the registry for nothing more."""
         self._parts.thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _values(batches: Buffer) -> Iterator[bytes | None]:
+    """Yield the values of valid batches."""
+    rest = memoryview(batches)
+    while rest:
+        found = decode_records(rest, max_bytes=_AT_ONCE)
+        if found.fault:
+            raise errors.InvalidMessageError(describe_fault(found.fault, found.valid_bytes))
+        yield from (one.value for one in found.records)
+        rest = rest[found.valid_bytes :]
 
 
 def contract_of(config: TopicConfig) -> TopicContract:

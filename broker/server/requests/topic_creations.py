@@ -30,7 +30,7 @@ from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.requests.creation_limits import CreationLimits
 from broker.server.requests.judge import Rights
 from broker.threads import logged
-from broker.topic import validate_new_topic_name
+from broker.topic import FORMAT_KAFKA, validate_new_topic_name
 
 logger = logging.getLogger(__name__)
 
@@ -188,46 +188,72 @@ class TopicCreations:
     def _carry_out(self, request: CreateTopicRequest, who: Principal | None) -> tuple[int, ...]:
         topic, count = request.topic, request.partition_count
         if not count and not request.homes:
-            self.create(topic, who)
+            self.create(topic, who, request.format)
+            self._validate_format(request)
             return ()
         if topic in self.replicas.topics:
             raise errors.TopicExistsError(
                 f"topic '{topic}' exists with replicas: the controller adds partitions"
             )
+        format = request.format or self.config.log_format
         homes = dict(request.homes)
         here = homes.get(self._me, count)
         is_only_here = not homes or not self._is_clustered
         for one in (here,) if is_only_here else homes.values():
-            validate_new_topic(topic, one, self.config.max_topic_name_length)
+            validate_new_topic(topic, one, self.config.max_topic_name_length, format)
+        if format == FORMAT_KAFKA and self._is_clustered:
+            if homes:
+                raise errors.InvalidRequestError(
+                    f"topic '{topic}' of the format {format} has no partitions at chosen brokers: "
+                    "ask the controller for replicas (version 1 of the request, or `pylogctl topic "
+                    "create --replication-factor`)"
+                )
+            with self.limits.charged(who, topic, count):
+                self._have_replicated(topic, count, format)
+            return ()
         if not is_only_here:
             here = max(homes.values())  # so that homes on other brokers count as well
         with self.limits.charged(None if topic in self.logs.topics else who, topic, here):
             if is_only_here:
-                self.logs.creation.create_topic(topic, here)
+                self.logs.creation.create_topic(topic, here, format=format)
                 return (self._me,)
             self._create_in_cluster(topic, homes)
         return tuple(sorted(homes))
 
-    def create(self, topic: str, who: Principal | None = None) -> None:
+    def _validate_format(self, request: CreateTopicRequest) -> None:
+        """Validate that a topic has the format that a client has asked for, if it has asked."""
+        found = self.snapshot().topic(request.topic)
+        if request.format and found is not None and found.format != request.format:
+            raise errors.TopicExistsError(
+                f"topic '{request.topic}' exists with the format {found.format}, which it has for "
+                "life"
+            )
+
+    def create(self, topic: str, who: Principal | None = None, format: str = "") -> None:
         """Create a topic as its first message would, unless it exists; wait for all live brokers.
+
+        Without a format it gets that of the broker's settings.
 
         Raises:
             BrokerError: it is refused, or cannot be created now.
         """
         if topic in self.logs.topics or self.snapshot().has(topic):
             return
-        validate_new_topic_name(topic, self.config.max_topic_name_length)
+        format = format or self.config.log_format
+        validate_new_topic_name(topic, self.config.max_topic_name_length, format)
         self.validate_allowed(topic)
         # as many partitions at each home as its settings say here
         count = self.logs.topics.partition_count(topic)
         # another client asked for it, too
         with suppress(errors.TopicExistsError), self.limits.charged(who, topic, count):
             if not self._is_clustered:
-                self.logs.creation.create_topic(topic, count)
+                self.logs.creation.create_topic(topic, count, format=format)
+            elif format == FORMAT_KAFKA:
+                self._have_replicated(topic, count, format)
             elif self.config.default_replication_factor == 1:
                 self._create_in_cluster(topic, dict.fromkeys(self.membership.live_ids(), count))
             else:
-                self._have_replicated(topic, count)
+                self._have_replicated(topic, count * len(self.snapshot().brokers), format)
             logger.info("topic '%s' was created by its first message", topic)
 
     def _create_in_cluster(self, topic: str, homes: Mapping[int, int]) -> None:
@@ -244,12 +270,11 @@ class TopicCreations:
                 break
         self._await_shown(topic)
 
-    def _have_replicated(self, topic: str, count: int) -> None:
-        """Have the controller create a topic, with so many partitions for each live broker."""
+    def _have_replicated(self, topic: str, count: int, format: str) -> None:
+        """Have the controller create a topic with so many partitions."""
         settings = tuple(SettingText(*item) for item in self.membership.settings_of(topic).items())
-        total = count * len(self.snapshot().brokers)
         request = CreateReplicatedTopicRequest(
-            topic, total, self.config.default_replication_factor, settings
+            topic, count, self.config.default_replication_factor, settings, format
         )
         connection = self.brokers.connect(self.brokers.controller_id, timeout_s=_TIMEOUT_S)
         if connection is None:

@@ -15,33 +15,44 @@ from broker.producer.producer import Producer
 from broker.protocol.codec import decode, encode
 from broker.protocol.responses import decode_publish_response
 from pylogctl.cli.environment import ExitStatus
-from tests.integration.broker.server.peer import publish_request
+from tests.integration.broker.server.peer import Peer, publish_request
 from tests.integration.process.broker_process import BrokerProcess
 from tests.integration.process.conftest import ProcessFactory
 from tests.support.command_line import Spawn
 from tests.support.command_line import spawn as spawn
+from tests.support.log_formats import EXAMPLES, messages_in
 from tests.support.waiting import wait_until
 
 SET = encode([bytes([n]) * 990 for n in range(10)])
 LIMIT_BYTES = 5 * len(SET) + 500
 
 
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_publish_when_disk_is_full_then_storage_error_and_good_again_with_room(
-    start_process: ProcessFactory,
+    start_process: ProcessFactory, name: str
 ) -> None:
-    process = start_process()
+    values = [bytes([n]) * 990 for n in range(10)]
+    example = EXAMPLES[name]
+    message_set = example.set_of(*values)
+    process = start_process("-X", f"log.format={name}")
+
+    def stored_values(peer: Peer) -> list[bytes]:
+        data = peer.read("events", 0).message_set
+        return [one.value for one in messages_in(example.format, data)]
+
     with process.peer() as peer:
         peer.publish("events", b"")
-        process.limit_file_size(LIMIT_BYTES)
-        results = [peer.publish("events", SET) for _ in range(8)]
+        process.limit_file_size(5 * len(message_set) + 500)
+        results = [peer.publish("events", message_set) for _ in range(8)]
         assert [one.error for one in results] == [0] * 5 + [StorageError.code] * 3
-        assert "cannot append events[0-0] at offset" in results[-1].text
+        assert f"cannot append {example.partition} at offset" in results[-1].text
         assert "File too large" in results[-1].text
-        assert peer.fetch("events", 0) == (0, SET * 5)
+        assert stored_values(peer) == values * 5
         process.limit_file_size(resource.RLIM_INFINITY)
     with process.peer() as peer:
-        assert peer.publish("events", SET).base_offset == 5 * len(SET)
-        assert peer.fetch("events", 0) == (0, SET * 6)
+        again = peer.publish("events", message_set).base_offset
+        assert again == (50 if name == "kafka" else 5 * len(message_set))
+        assert stored_values(peer) == values * 6
 
 
 def test_publish_when_an_earlier_set_of_the_pipe_was_refused_then_no_later_one_is_stored(

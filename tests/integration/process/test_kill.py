@@ -5,20 +5,28 @@ from __future__ import annotations
 import os
 import random
 import threading
+from collections import deque
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 
 from broker.errors import BrokerError
+from broker.log.format import BATCHES, ENTRIES
+from broker.log.segment import LogFormat
 from broker.producer.producer import Delivery, Producer
 from broker.producer.settings import ProducerSettings
 from broker.protocol.client_requests import Acks
-from broker.protocol.codec import Fault, decode, encode
+from broker.protocol.codec import NEW_BATCH, Fault, decode, decode_records, encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
+from broker.protocol.record_batch import MAGIC_AT
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME
+from broker.protocol.responses import decode_publish_response
 from broker.topic import TopicPartition
+from tests.integration.broker.server.peer import publish_request
 from tests.integration.process.broker_process import BrokerProcess
 from tests.integration.process.conftest import ProcessFactory
+from tests.support.log_formats import set_of
 from tests.support.waiting import wait_until
 
 ROUNDS = 8
@@ -140,27 +148,32 @@ def has_logs(data: Path) -> bool:
     return all(any((data / f"events_{index}").glob("*.pylog")) for index in range(PARTITIONS))
 
 
-def spoil_tail(data: Path, index: int, chance: random.Random) -> None:
+def spoil_tail(log: Path, format: LogFormat, chance: random.Random) -> None:
     """Put behind a log's end what a machine that lost its power may leave there."""
-    segment = max((data / f"events_{index}").glob("*.pylog"))
-    good = encode([b"never sent by anybody"])
+    segment = max(log.glob(format.segment_name(0).replace("0", "[0-9]")))
+    good = set_of(format, [b"never sent by anybody"])
+    magic_at = 4 if format is ENTRIES else MAGIC_AT
     tails = [
         bytes(chance.randrange(1, 5000)),
         chance.randbytes(chance.randrange(20, 5000)),
         good[: chance.randrange(1, len(good))],
         good[:-1] + b"?",
-        good[:4] + b"\7" + good[5:],
+        good[:magic_at] + b"\7" + good[magic_at + 1 :],
     ]
     with segment.open("ab") as file:
         file.write(chance.choice(tails))
 
 
+def seeded() -> random.Random:
+    seed = int(os.environ.get("PYLOGCTL_TEST_SEED") or random.randrange(1 << 32))
+    print(f"PYLOGCTL_TEST_SEED={seed}")  # shown when the test fails
+    return random.Random(seed)
+
+
 def test_broker_when_killed_under_load_then_keeps_what_it_acknowledged_in_order_once(
     start_process: ProcessFactory,
 ) -> None:
-    seed = int(os.environ.get("PYLOGCTL_TEST_SEED") or random.randrange(1 << 32))
-    print(f"PYLOGCTL_TEST_SEED={seed}")  # shown when the test fails
-    chance = random.Random(seed)
+    chance = seeded()
     publishers = [
         Publisher("single", 0, batch=1, max_in_flight=1),
         Publisher("pipelined", 0, batch=1, max_in_flight=16),
@@ -173,7 +186,7 @@ def test_broker_when_killed_under_load_then_keeps_what_it_acknowledged_in_order_
         run_and_kill(broker, publishers, delay_s, is_last=number == ROUNDS - 1)
         spoilt = chance.sample(range(PARTITIONS), chance.randrange(PARTITIONS + 1))
         for index in spoilt:
-            spoil_tail(broker.data, index, chance)
+            spoil_tail(broker.data / f"events_{index}", ENTRIES, chance)
         cut_before = count_cuts(broker.data)
         broker = start_process(*SETTINGS)
         with broker.peer() as peer:
@@ -199,8 +212,92 @@ def test_broker_when_killed_while_it_recovers_then_next_start_recovers_all_the_s
             peer.produce("events", one)
         peer.flush("events")
     first.kill()
-    spoil_tail(first.data, 0, random.Random(1))
+    spoil_tail(first.data / "events_0", ENTRIES, random.Random(1))
     for _ in range(3):
         start_process("-X", "log.file.size=5000").kill()
     last = start_process("-X", "log.file.size=5000")
     assert all_payloads(last, 0) == [b"%d" % number for number in range(2000)]
+
+
+class IdempotentPublisher:
+    """Publishes numbered records to a topic, and those of unknown outcome again."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Of records."""
+        self.acknowledged_count = 0
+        self._unknown: deque[tuple[bytes, int]] = deque()  # batches and their counts, in order
+
+    def run(self, broker: BrokerProcess, *, end: int) -> None:
+        """Publish until the broker is gone, or until so many records are acknowledged."""
+        with suppress(BrokerError, OSError, EOFError), broker.peer() as peer:
+            peer.make_topics(["events"])
+            in_flight = 0
+            for number, (batch, _) in enumerate(self._unknown, 1):
+                peer.send_extension(publish_request("events", batch), number)
+                in_flight = number
+            sent = in_flight
+            while self.acknowledged_count < end:
+                while in_flight < _IN_FLIGHT and self.count < end:
+                    sent, in_flight = sent + 1, in_flight + 1
+                    peer.send_extension(publish_request("events", self._next()), sent)
+                reader = peer.receive_extension(sent - in_flight + 1)
+                (published,) = decode_publish_response(reader)
+                assert (published.error, published.text) == (0, "")
+                in_flight -= 1
+                _, count = self._unknown.popleft()
+                assert published.base_offset == self.acknowledged_count
+                self.acknowledged_count += count
+
+    def has_acknowledged(self, count: int) -> bool:
+        """Return whether at least so many records are acknowledged."""
+        return self.acknowledged_count >= count
+
+    def _next(self) -> bytes:
+        numbers = range(self.count, self.count + 1 + self.count % 7)
+        values = [b"%d %s" % (number, b"x" * (number * 7 % 300)) for number in numbers]
+        head = NEW_BATCH._replace(producer_id=77, producer_epoch=0, base_sequence=self.count)
+        batch = set_of(BATCHES, values, head=head)
+        self.count += len(values)
+        self._unknown.append((batch, len(values)))
+        return batch
+
+
+_IN_FLIGHT = 5
+
+
+def numbers_of_records(broker: BrokerProcess) -> list[int]:
+    """Return the number of each record, which must be at its offset."""
+    found: list[int] = []
+    with broker.peer() as peer:
+        while (part := peer.read("events", len(found))).message_set:
+            assert part.error == 0
+            decoded = decode_records(part.message_set)
+            found += [int((one.value or b"").split()[0]) for one in decoded.records]
+            assert decoded.records[-1].offset == len(found) - 1
+    return found
+
+
+def test_broker_when_killed_under_load_then_a_repeated_batch_is_in_the_log_once(
+    start_process: ProcessFactory,
+) -> None:
+    chance = seeded()
+    settings = ("-X", "log.file.size=100000", "-X", "log.format=kafka")
+    publisher = IdempotentPublisher()
+    for number in range(ROUNDS):
+        broker = start_process(*settings)
+        if number:
+            found = numbers_of_records(broker)
+            assert found == [*range(len(found))]
+            assert publisher.acknowledged_count <= len(found) <= publisher.count
+        thread = threading.Thread(target=publisher.run, args=(broker,), kwargs={"end": 1 << 40})
+        thread.start()
+        wait_until(partial(publisher.has_acknowledged, 100 * (number + 1)), "acknowledgements")
+        threading.Event().wait(chance.uniform(0, LONGEST_ROUND_S))
+        broker.kill()
+        thread.join()
+        if chance.random() < 0.5:
+            spoil_tail(broker.data / "events-0", BATCHES, chance)
+    broker = start_process(*settings)
+    publisher.run(broker, end=publisher.count)
+    assert numbers_of_records(broker) == [*range(publisher.count)]

@@ -20,7 +20,13 @@ from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, Setti
 from broker.protocol.replica_requests import PARTITIONS
 from broker.protocol.responses import BrokerAddress
 from broker.state_changes import LoggedChange, decode_changes
-from broker.topic import TopicPartition
+from broker.topic import (
+    FORMAT_07,
+    FORMAT_KAFKA,
+    NO_HOME,
+    TopicPartition,
+    log_directory_name,
+)
 from broker.zk import paths
 from broker.zk.paths import parse_connect_string, replicated_broker
 from broker.zk.registry import Registry
@@ -32,6 +38,7 @@ from tests.support.zookeeper import expire_session_of
 
 SESSION_TIMEOUT_MS = 5000  # a pause of the machine for 3 s ends none
 LAG_TIME_MS = 1500
+_SEGMENTS = {FORMAT_07: "*.pylog", FORMAT_KAFKA: "*.log"}
 
 
 class KnownState(NamedTuple):
@@ -101,8 +108,9 @@ class ReplicatedCluster:
 
     def directory_of(self, broker_id: int, partition: TopicPartition) -> Path:
         """Return the directory of a log; of no log, where it would be."""
-        name = f"{partition.topic}_{partition.index}"
-        place = name if partition.home == broker_id else f"replicas/{partition.home}/{name}"
+        name = log_directory_name(partition.topic, partition.index, partition.format)
+        is_own = partition.home in (broker_id, NO_HOME)
+        place = name if is_own else f"replicas/{partition.home}/{name}"
         found = [disk / place for disk in self.disks_of(broker_id)]
         return next((one for one in found if one.exists()), found[0])
 
@@ -263,7 +271,13 @@ class ReplicatedCluster:
         return int(found["brokerid"]) if found else -1
 
     def create_topic(
-        self, topic: str, partition_count: int, replication_factor: int, **settings: str
+        self,
+        topic: str,
+        partition_count: int,
+        replication_factor: int,
+        *,
+        format: str = "",
+        **settings: str,
     ) -> list[TopicPartition]:
         """Create a topic, wait for its leaders, and return its partitions."""
         request = CreateReplicatedTopicRequest(
@@ -271,6 +285,7 @@ class ReplicatedCluster:
             partition_count,
             replication_factor,
             tuple(SettingText(name.replace("_", "."), one) for name, one in settings.items()),
+            format,
         )
         wait_until(lambda: self.controller() >= 0, "the election of a controller")
         # else the next controller takes the new brokers out of the in-sync replicas
@@ -336,13 +351,13 @@ class ReplicatedCluster:
     def log_bytes(self, broker_id: int, partition: TopicPartition) -> tuple[int, bytes]:
         """Return the start offset and the bytes of a broker's replica, from its files."""
         directory = self.directory_of(broker_id, partition)
-        segments = sorted(directory.glob("*.pylog"))
+        segments = sorted(directory.glob(_SEGMENTS[partition.format]))
         start = int(segments[0].stem) if segments else 0
         return start, b"".join(one.read_bytes() for one in segments)
 
     def log_end(self, broker_id: int, partition: TopicPartition) -> int:
         """Return the offset at which a broker's replica ends, from the sizes of its files."""
-        segments = self.directory_of(broker_id, partition).glob("*.pylog")
+        segments = self.directory_of(broker_id, partition).glob(_SEGMENTS[partition.format])
         last = max(segments, default=None)
         return 0 if last is None else int(last.stem) + last.stat().st_size
 

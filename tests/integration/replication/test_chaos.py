@@ -206,7 +206,8 @@ def test_cluster_when_everything_fails_in_turn_then_nothing_is_lost_and_all_is_i
     clock = JumpingClock(tmp_path, monkeypatch)
     cluster = start_cluster()
     trial = Trial(cluster, padding_bytes=3000)
-    way = Way(TOPIC, 3, ("--partitioner", "round-robin"), lot=2)
+    idempotent = ("-X", "enable.idempotence=true")
+    way = Way(TOPIC, 3, ("--partitioner", "round-robin", *idempotent), lot=2)
     pipe = Pipe(cluster, spawn, way, tmp_path, cluster.zookeeper)
     database, written = tmp_path / "seen.db", tmp_path / "written"
     words = ("--group", "command", "-Z", cluster.zookeeper, "--from-beginning", "-F", "%p %o\n")
@@ -234,6 +235,9 @@ def test_cluster_when_everything_fails_in_turn_then_nothing_is_lost_and_all_is_i
     trial.verdict()
     pipe.finish()
     stored = {one.name: numbers for one, numbers in pipe.stored().items()}
+    doubled = sum(len(numbers) - len(set(numbers)) for numbers in stored.values())
+    print(f"{pipe.fed} messages of an idempotent producer, {doubled} doubled")
+    assert not doubled
     wait_until(lambda: seen_in(database) == stored, "all messages once, in order, by the members")
     ends = {name: len(numbers) for name, numbers in stored.items()}
     wait_until(

@@ -81,6 +81,8 @@ def test_describe_when_replicas_are_in_sync_then_shows_leader_and_lags(
         "end": 100,
         "segments": 1,
         "size_bytes": 100,
+        "stored_bytes": 100,
+        "format": "0.7",
         "settings": {"min.insync.replicas": "2"},
     }
 
@@ -89,8 +91,8 @@ def test_describe_when_replicas_are_in_sync_then_shows_leader_and_lags(
     assert "settings of topic 't': min.insync.replicas=2" in table.stderr
     heading, line = table.text.splitlines()
     assert len(heading) <= 80
-    assert heading.split()[2:8] == ["LEADER", "REPLICAS", "IN-SYNC", "END", "STATE", "SIZE"]
-    assert line.split()[5:7] == ["100", "ok"]
+    assert heading.split()[2:8] == ["LEADER", "REPLICAS", "IN-SYNC", "END", "FORMAT", "STATE"]
+    assert line.split()[5:8] == ["100", "0.7", "ok"]
 
 
 def test_describe_when_the_home_broker_is_gone_then_the_new_leader_tells(

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker.admin.recovery import plan
-from broker.errors import InvalidRequestError, LeaderNotAvailableError
-from broker.producer.config import ProducerConfig
-from broker.producer.producer import Producer
+from broker.errors import NO_ERROR, InvalidRequestError, LeaderNotAvailableError
 from broker.protocol.client_requests import (
     Acks,
     ClusterMetadataRequest,
@@ -24,14 +25,14 @@ from broker.protocol.cluster_requests import (
     ListUnknownReplicasRequest,
     RestorePartitionsRequest,
 )
-from broker.protocol.codec import encode
+from broker.protocol.codec import Record, decode_records, encode, encode_batch
 from broker.protocol.extension_requests import (
     DeleteTopicRequest,
 )
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS
 from broker.protocol.responses import ClusterMetadataResponse, decode_publish_response
 from broker.replica_records import UnknownReplica
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_07, FORMAT_KAFKA, FORMATS, TopicPartition
 from broker.zk import paths
 from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java
@@ -95,9 +96,11 @@ def cluster(java: Java, tmp_path: Path) -> Iterator[LosableCluster]:
         print(f"---- {log.parent.name}\n{log.read_text()}")
 
 
-def fill(cluster: LosableCluster, count: int = 3, **settings: str) -> list[TopicPartition]:
+def fill(
+    cluster: LosableCluster, count: int = 3, *, format: str = FORMAT_07, **settings: str
+) -> list[TopicPartition]:
     """Create a topic with partitions of three replicas, and commit messages."""
-    partitions = cluster.create_topic("t", count, 3, **settings)
+    partitions = cluster.create_topic("t", count, 3, format=format, **settings)
     cluster.await_full_isr(partitions)
     publish(cluster, partitions)
     wait_until(
@@ -112,10 +115,20 @@ def fill(cluster: LosableCluster, count: int = 3, **settings: str) -> list[Topic
 
 
 def publish(cluster: LosableCluster, partitions: list[TopicPartition]) -> None:
-    properties = cluster.client
-    with Producer.from_config(ProducerConfig.from_properties(properties)) as producer:
-        for partition in partitions:
-            producer.send_set(partition, encode(PAYLOADS)).result()
+    for partition in partitions:
+        wait_until(partial(is_published, cluster, partition), f"the messages of {partition}")
+
+
+def is_published(cluster: LosableCluster, partition: TopicPartition) -> bool:
+    message_set = encode(PAYLOADS)
+    if partition.format == FORMAT_KAFKA:
+        now_ms = time.time_ns() // 1_000_000  # as retention goes by it
+        records = [Record(n, now_ms, None, one) for n, one in enumerate(PAYLOADS)]
+        message_set = encode_batch(records)
+    request = PublishRequest(Acks.COMMITTED, 60_000, (PartitionSet(partition, message_set),))
+    with closing(cluster.connect(cluster.await_leader(partition))) as connection:
+        (published,) = decode_publish_response(connection.call(request))
+    return published.error == NO_ERROR
 
 
 def brokers_of(cluster: LosableCluster) -> list[str]:
@@ -170,13 +183,20 @@ def await_whole(cluster: LosableCluster, partitions: list[TopicPartition], sets:
         cluster.await_equal_logs(partition)
         state = cluster.state(partition)
         assert state is not None
-        assert cluster.log_bytes(state.leader, partition) == (0, bytes(encode(PAYLOADS)) * sets)
+        start, data = cluster.log_bytes(state.leader, partition)
+        assert start == 0
+        if partition.format == FORMAT_KAFKA:
+            values = [one.value for one in decode_records(data).records]
+            assert values == PAYLOADS * sets
+        else:
+            assert data == bytes(encode(PAYLOADS)) * sets
 
 
+@pytest.mark.parametrize("format", FORMATS)
 def test_registry_when_it_loses_its_data_and_brokers_restart_then_recover_makes_topics_again(
-    cluster: LosableCluster, invoke: Invoke
+    cluster: LosableCluster, invoke: Invoke, format: str
 ) -> None:
-    partitions = fill(cluster, min_insync_replicas="2", log_retention_hours="5000")
+    partitions = fill(cluster, format=format, min_insync_replicas="2", log_retention_hours="5000")
     cluster.restart_without_registry()
 
     await_missed(cluster, invoke)
@@ -218,10 +238,11 @@ def test_registry_when_it_loses_its_data_and_brokers_restart_then_recover_makes_
     await_whole(cluster, partitions, sets=2)
 
 
+@pytest.mark.parametrize("format", FORMATS)
 def test_registry_when_it_loses_its_data_under_live_brokers_then_they_write_it_back(
-    cluster: LosableCluster, invoke: Invoke
+    cluster: LosableCluster, invoke: Invoke, format: str
 ) -> None:
-    partitions = fill(cluster, min_insync_replicas="2")
+    partitions = fill(cluster, format=format, min_insync_replicas="2")
     before = {one: cluster.state(one) for one in partitions}
 
     cluster.lose_registry()

@@ -11,8 +11,9 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.errors import SchemaMismatchError, SchemasUnavailableError
-from broker.protocol.codec import encode
+from broker.protocol.codec import NEW_BATCH, Record, encode, encode_batch
 from broker.protocol.compression import Codec
+from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.message_set import build_set
 from broker.schemas.payloads import Encoder
 from broker.schemas.store import Document, FileHome, SchemaStore
@@ -21,6 +22,7 @@ from broker.server.broker import Broker
 from broker.server.requests import schema_guard
 from tests.integration.broker.factories import PeerFactory
 from tests.integration.broker.server.peer import Peer
+from tests.support.batch_headers import with_header
 from tests.support.waiting import wait_until
 
 AVRO = '{"type": "record", "name": "Ev", "fields": [{"name": "n", "type": "int"}]}'
@@ -101,6 +103,28 @@ def test_set_when_a_message_breaks_the_contract_then_is_refused_whole_and_its_nu
     assert re.search(reason, refused.text)
     taken = peer.publish("ev", build_set([GOOD, GOOD], codec))
     assert (taken.error, taken.base_offset) == (0, first.base_offset + len(ONE))
+
+
+@pytest.mark.parametrize("attributes", [0, 4])
+def test_batch_when_a_value_breaks_the_contract_then_is_refused_and_a_tombstone_is_taken(
+    peer: Peer, contract: Contract, attributes: int
+) -> None:
+    def batch_of(*values: bytes | None) -> bytes:
+        records = [Record(n, 0, b"key", value) for n, value in enumerate(values)]
+        return encode_batch(records, NEW_BATCH._replace(attributes=attributes))
+
+    peer.call(CreateTopicRequest("ev", format="kafka"))
+    contract("full")
+
+    refused = peer.publish("ev", batch_of(GOOD, None, WRONG_BODY))
+
+    assert refused.error == SchemaMismatchError.code
+    assert re.search("message 3 of 3 .*schema 7: 1 bytes follow the value", refused.text)
+    taken = peer.publish("ev", batch_of(GOOD, None, GOOD))
+    assert (taken.error, taken.base_offset) == (0, 0)
+    broken = with_header(batch_of(GOOD), 43, "q", -1)[:61] + b"\x02\x00"
+    text = peer.publish("ev", with_header(broken, 8, "i", len(broken) - 12)).text
+    assert re.search("its (records do not fill it|compressed content)", text)
 
 
 def test_set_when_its_topic_has_no_validation_then_is_taken(peer: Peer, contract: Contract) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from broker.errors import BrokerStoppedError, ShuttingDownError
 from broker.log.log import Log
+from broker.log.segment import Appended
 from broker.protocol.client_requests import Acks
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
@@ -100,7 +101,7 @@ def test_stop_when_an_append_is_under_way_then_it_is_flushed_and_answered(
     has_begun, may_go_on = threading.Event(), threading.Event()
     append = Log.append
 
-    def append_later(log: Log, *args: object, **options: object) -> int:
+    def append_later(log: Log, *args: object, **options: object) -> Appended:
         has_begun.set()
         may_go_on.wait(60)
         return append(log, *args, **options)  # type: ignore[arg-type]  # as they came

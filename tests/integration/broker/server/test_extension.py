@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from pathlib import Path
@@ -19,6 +20,7 @@ from broker.errors import (
 from broker.log.log import Log
 from broker.protocol.client_connection import encode_extension_parts
 from broker.protocol.client_requests import (
+    ClusterMetadataRequest,
     HelloRequest,
     ListOffsetsRequest,
     MetadataRequest,
@@ -38,12 +40,14 @@ from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import (
     HELLO,
     LISTED_OFFSETS,
+    ClusterMetadataResponse,
     ListedOffset,
     MetadataResponse,
+    TopicMetadata,
     decode_read_response,
 )
 from broker.server.broker import Broker
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_KAFKA, FORMATS, TopicPartition
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, partition, read_request
 from tests.support.waiting import wait_until
@@ -123,7 +127,8 @@ def test_extension_when_count_promises_more_than_is_there_then_closes(
 
 
 def test_extension_when_bytes_follow_the_body_then_ignored(peer: Peer) -> None:
-    body = encode_short_string("events") + INT32.pack(3) + INT32.pack(0) + b"left over"
+    body = encode_short_string("events") + INT32.pack(3) + INT32.pack(0)
+    body += encode_short_string("") + b"left over"
     peer.send_bytes(frame_of(71, body=body))
     peer.receive_extension(77)
     assert peer.status()["topics"] == 1
@@ -424,6 +429,63 @@ def test_create_topic_when_broker_restarts_then_still_there(
     first.stop()
     peer = connect(start_broker())
     assert len(metadata(peer, "events").topics[0].partitions) == 3
+
+
+def whole_topic(peer: Peer, topic: str) -> TopicMetadata:
+    """Return a topic with the partitions of all brokers."""
+    response = peer.call(ClusterMetadataRequest((topic,)))
+    return ClusterMetadataResponse.decode(response).topics[0]
+
+
+@pytest.mark.parametrize("count", [0, 2])
+@pytest.mark.parametrize("format", FORMATS)
+def test_create_topic_when_a_format_is_named_then_it_has_that_for_life(
+    start_broker: BrokerFactory, connect: PeerFactory, format: str, count: int
+) -> None:
+    (other,) = set(FORMATS) - {format}
+    first = start_broker(log_format=other, num_partitions=2)
+    peer = connect(first)
+    peer.call(CreateTopicRequest("events", count, (), format))
+    peer.call(CreateTopicRequest("events"))  # as a client does that is about to send
+    for again in (0, 3):
+        with pytest.raises(TopicExistsError, match=f"the format {re.escape(format)}"):
+            peer.call(CreateTopicRequest("events", again, (), other))
+    first.stop()
+    peer = connect(start_broker(log_format=other))
+    found = whole_topic(peer, "events")
+    home = "" if format == FORMAT_KAFKA else "0-"
+    assert found.format == format
+    assert [one.partition.name for one in found.partitions] == [f"{home}{n}" for n in range(2)]
+    assert {one.leader for one in found.partitions} == {0}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_create_topic_when_no_format_is_named_then_it_has_that_of_the_settings(
+    start_broker: BrokerFactory, connect: PeerFactory, format: str
+) -> None:
+    peer = connect(start_broker(log_format=format))
+    for topic, count in {"a": 0, "b": 1}.items():
+        peer.call(CreateTopicRequest(topic, count))
+        assert whole_topic(peer, topic).format == format
+
+
+def test_create_topic_when_kafka_has_no_such_name_then_refused(peer: Peer) -> None:
+    for count in (0, 1):
+        with pytest.raises(InvalidTopicError, match="in the format kafka"):
+            peer.call(CreateTopicRequest("größe", count, (), FORMAT_KAFKA))
+    assert peer.status()["topics"] == 0
+
+
+def test_delete_topic_when_created_again_in_the_other_format_then_served_in_that(
+    peer: Peer, running_broker: Broker
+) -> None:
+    peer.publish("events", ONE * 3)
+    peer.call(DeleteTopicRequest("events"))
+    peer.call(CreateTopicRequest("events", 1, (), FORMAT_KAFKA))
+    assert whole_topic(peer, "events").format == FORMAT_KAFKA
+    peer.call(DeleteTopicRequest("events"))
+    peer.publish("events", ONE)
+    assert peer.offsets("events", -1)[0] == len(ONE)
 
 
 def test_delete_topic_when_there_then_gone_with_its_files_and_starts_anew(

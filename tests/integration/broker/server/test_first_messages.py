@@ -11,6 +11,7 @@ from broker.errors import (
     NO_ERROR,
     ConfigError,
     InvalidReplicationFactorError,
+    InvalidRequestError,
     UnknownTopicError,
 )
 from broker.protocol.client_requests import (
@@ -19,11 +20,11 @@ from broker.protocol.client_requests import (
     PublishRequest,
 )
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import CreateTopicRequest
+from broker.protocol.extension_requests import CreateTopicRequest, HomeCount
 from broker.protocol.requests import LATEST_TIME
 from broker.protocol.responses import PartitionMetadata, Published, decode_publish_response
 from broker.server.broker import Broker
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_KAFKA, TopicPartition
 from broker.zk.settings import SettingsRegistry, node_of_topic
 from tests.integration.broker.factories import (
     BrokerFactory,
@@ -162,3 +163,45 @@ def test_start_when_default_replication_factor_is_two_without_zookeeper_then_it_
 ) -> None:
     with pytest.raises(ConfigError, match=r"default\.replication\.factor=2 needs zk\.connect"):
         start_broker(data_dir=tmp_path / "data", default_replication_factor=2)
+
+
+@pytest.mark.zookeeper
+def test_create_topic_when_of_kafka_in_a_cluster_then_the_controller_makes_it(
+    start_broker: BrokerFactory,
+    open_connection: ConnectionFactory,
+    connect: PeerFactory,
+    zookeeper: str,
+    tmp_path: Path,
+) -> None:
+    brokers = start_cluster(start_broker, zookeeper, tmp_path, size=2)
+    peer = connect(brokers[0])
+    with pytest.raises(InvalidRequestError, match="has no partitions at chosen brokers"):
+        peer.call(CreateTopicRequest("t", 0, (HomeCount(0, 1), HomeCount(1, 1)), FORMAT_KAFKA))
+    peer.call(CreateTopicRequest("t", 3, (), FORMAT_KAFKA))
+    peer.call(CreateTopicRequest("by-message", 0, (), FORMAT_KAFKA))
+
+    found = partitions_of(brokers[1], open_connection, "t")
+    assert sorted(found) == ["0", "1", "2"]
+    assert all(len(one.replicas) == 2 for one in found.values())
+    assert sorted(partitions_of(brokers[0], open_connection, "by-message")) == ["0", "1"]
+    assert [one.logs.topics.names() for one in brokers] == [[], []]
+
+
+@pytest.mark.zookeeper
+def test_start_when_a_topic_of_kafka_was_made_without_zookeeper_then_it_is_served_but_not_told(
+    start_broker: BrokerFactory,
+    connect: PeerFactory,
+    zookeeper: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broker = start_broker(data_dir=tmp_path / "0")
+    connect(broker).call(CreateTopicRequest("t", 2, (), FORMAT_KAFKA))
+    broker.logs.creation.get_or_create("t", 1)
+    broker.stop()
+    broker = start_broker(data_dir=tmp_path / "0", zookeeper=zookeeper)
+
+    assert "topic 't' is not registered: this broker made it without ZooKeeper" in caplog.text
+    assert broker.membership.registry is not None
+    assert broker.membership.registry.topics() == []
+    assert broker.logs.table.get("t", 1) is not None

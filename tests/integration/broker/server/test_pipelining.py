@@ -3,9 +3,12 @@ from __future__ import annotations
 import random
 import socket
 import threading
+from typing import Any
 
 import pytest
 
+from broker.log.log import Log
+from broker.log.segment import Appended
 from broker.protocol.client_requests import (
     Acks,
     HelloRequest,
@@ -186,16 +189,13 @@ def test_produce_when_many_come_in_one_read_then_all_are_appended_in_order(
 
 def append_sizes(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Record topic-index and length of every append to come."""
-    from broker.log.log import Log
 
     sizes: list[tuple[str, int]] = []
     append = Log.append
 
-    def recording(
-        self: Log, message_set: bytes, message_count: int, *, flush_now: bool = False
-    ) -> int:
+    def recording(self: Log, message_set: bytes, *args: Any, **options: Any) -> Appended:
         sizes.append((f"{self.partition.topic}-{self.partition.index}", len(message_set)))
-        return append(self, message_set, message_count, flush_now=flush_now)
+        return append(self, message_set, *args, **options)
 
     monkeypatch.setattr(Log, "append", recording)
     return sizes

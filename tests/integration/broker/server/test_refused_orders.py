@@ -11,7 +11,8 @@ import pytest
 from broker.errors import NO_ERROR
 from broker.files import write_atomically
 from broker.log.replica_files import EPOCH_FILE_NAME
-from tests.integration.broker.server.test_replication import ONE, ScriptedCluster
+from tests.integration.broker.server.scripted_cluster import ScriptedCluster
+from tests.integration.broker.server.test_replication import ONE
 from tests.integration.broker.server.test_replication import cluster as cluster
 from tests.support.waiting import wait_until
 

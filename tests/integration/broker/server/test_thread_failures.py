@@ -42,6 +42,7 @@ SELDOM = {
     "checkpoint",
     "disk-space",
     "high-watermarks",
+    "log-cleaner",
     "retention",
     "cluster-keys",
     "broker-hosts",
@@ -110,6 +111,7 @@ def cluster(
     with make(0) as first, make(1) as second:
         where = ",".join(f"127.0.0.1:{one.port}" for one in (first, second))
         with pylogctl.connect(where, timeout=10) as client:
+            wait_until(lambda: len(client.brokers()) == 2, "both brokers")
             client.create_topic("kept", partitions=2, replicas=2, timeout=60)
             yield Cluster([first, second], client, others)
 

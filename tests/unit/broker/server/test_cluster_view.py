@@ -10,7 +10,7 @@ from broker.ids import NO_LEADER
 from broker.protocol.primitives import Reader
 from broker.protocol.responses import BrokerAddress, ClusterMetadataResponse
 from broker.server.cluster.cluster_view import ClusterView
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_07, FORMAT_KAFKA, NO_HOME, TopicPartition
 
 OWN = BrokerAddress(1, "one", 9091)
 TWO = BrokerAddress(2, "two", 9092)
@@ -46,6 +46,32 @@ def test_view_when_there_is_no_registry_then_has_the_own_broker_from_the_start()
     assert view.ready.done()
     assert listed(view).brokers == (OWN,)
     assert leaders(view, "t") == {"1-0": 1, "1-1": 1}
+
+
+def test_view_when_a_topic_here_is_of_the_format_kafka_then_its_partitions_are_numbers() -> None:
+    view = ClusterView("", OWN)
+    view.set_own_topic("t", 2, "ab", format=FORMAT_KAFKA)
+
+    assert leaders(view, "t") == {"0": 1, "1": 1}
+    (topic,) = listed(view).topics
+    assert (topic.format, topic.creation_ids) == (FORMAT_KAFKA, {NO_HOME: "ab"})
+    assert {one.replicas for one in topic.partitions} == {(1,)}
+
+
+def test_view_when_the_controller_tells_of_the_format_kafka_then_all_partitions_are_numbers(
+    view: ClusterView,
+) -> None:
+    state = PartitionState(2, 3, (2, 1), 1)
+    numbers = [TopicPartition("new", NO_HOME, number) for number in range(11)]
+    view.apply_partition_states(
+        ReplicatedPartition(one, "c", (1, 2), 1, state, 0) for one in numbers
+    )
+
+    assert leaders(view, "new") == {str(number): 2 for number in range(11)}
+    (topic,) = listed(view, "new").topics
+    assert (topic.format, topic.creation_ids) == (FORMAT_KAFKA, {NO_HOME: "c"})
+    assert [one.partition for one in topic.partitions] == numbers
+    assert [one.format for one in listed(view, "t", "none").topics] == [FORMAT_07, ""]
 
 
 def test_view_when_the_registry_was_not_read_yet_then_is_not_ready() -> None:

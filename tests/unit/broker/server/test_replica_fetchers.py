@@ -14,7 +14,8 @@ from broker.clock import SystemClock
 from broker.cluster_state import PartitionState, ReplicatedPartition
 from broker.config import BrokerConfig
 from broker.errors import BrokerUnreachableError, StorageError
-from broker.log.log import CopiedEntries
+from broker.log.format import ENTRIES
+from broker.log.segment import CopiedEntries
 from broker.protocol.codec import encode
 from broker.protocol.primitives import INT32, INT64, Reader
 from broker.protocol.replica_requests import (
@@ -148,6 +149,7 @@ class ScriptedLeader:
         found = follower_of(1, 0)
         self.partition = found.log.partition
         self.log = Mock(partition=self.partition, is_faulty=False, flushes_before_read=True)
+        self.log.format = ENTRIES
         self.log.log_end_offset = self.log.flushed_offset = self.log.high_watermark = 0
         self.log.epochs.last_epoch = 0
         self.log.append_copied.side_effect = self._append
@@ -176,7 +178,9 @@ class ScriptedLeader:
         self.fetcher.follow([self.hosted])
         self.interrupt = connection.interrupt
 
-    def _append(self, entries: CopiedEntries, offset: int, appended_ms: int | None) -> None:
+    def _append(
+        self, entries: CopiedEntries, offset: int, appended_ms: int | None, rows: bytes
+    ) -> None:
         assert offset == self.log.log_end_offset
         self.log.log_end_offset += len(entries.data)
 
