@@ -23,6 +23,8 @@ producer.py           the producer: messages to topics, sent by the caller's thr
                       and sent by others
 producer_pool.py      the engine of an asynchronous producer: queues messages, sent by a thread
                       for each broker
+records.py            records of a producer for topics of format `kafka`: their sizes, and their
+                      sequence numbers
 route.py              the routes of partitions' sets to their leaders: waiting sets, and when
                       they are sent again
 sender_thread.py      a thread that sends the messages for one home's partitions: take, send,

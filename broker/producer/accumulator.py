@@ -9,6 +9,8 @@ and passes the time.
 from __future__ import annotations
 
 import logging
+import sys
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,9 +19,12 @@ from broker.client.counts import ProducerCounts
 from broker.errors import BrokerError, ProducerClosedError
 from broker.producer.delivery import Handle, OnDelivery, Report, reports_of
 from broker.producer.encoder import Packer
+from broker.producer.records import overhead_of, record_of
 from broker.producer.settings import BatchRules
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES, encode
+from broker.protocol.message import ProducerStamp
 from broker.protocol.primitives import Buffer
+from broker.protocol.record_batch import HEADER_BYTES
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -40,14 +45,17 @@ class Batch:
     size_bytes: int = 0
     is_closed: bool = False
     is_again: bool = False  # see `Accumulator.take_back`; it is not compressed
-    set_bytes: int = 0  # size of the message set
+    offset_span: int = 0  # by how much the message set moves the end of the log
     is_wrapped: bool = False  # it is one wrapper
     is_done: bool = False
 
-    def take_larger(self, limit: int) -> Batch | None:
-        """Take out the calls with a payload above a limit, as a batch: this one if all are."""
+    def take_larger(self, limit: int, overhead: Callable[[Handle], int]) -> Batch | None:
+        """Take out the calls with a message above a limit, as a batch: this one if all are.
+
+        `overhead` returns what a message has besides its payload.
+        """
         entries = list(zip(self.payloads, self.deliveries, strict=True))
-        large = {id(delivery) for payload, delivery in entries if len(payload) > limit}
+        large = {id(one) for payload, one in entries if len(payload) + overhead(one) > limit}
         if not large:
             return None
         rest = [one for one in entries if id(one[1]) not in large]
@@ -57,6 +65,22 @@ class Batch:
         taken._fill([one for one in entries if id(one[1]) in large])
         self._fill(rest)
         return taken
+
+    def split(self, limit: int, overhead: Callable[[Handle], int]) -> list[Batch]:
+        """Return batches up to a limit with the messages of this one, which is the last."""
+        parts: list[list[tuple[bytes, Handle]]] = [[]]
+        left_bytes = limit
+        for payload, delivery in zip(self.payloads, self.deliveries, strict=True):
+            size_bytes = len(payload) + overhead(delivery)
+            if parts[-1] and size_bytes > left_bytes:
+                parts.append([])
+                left_bytes = limit
+            parts[-1].append((payload, delivery))
+            left_bytes -= size_bytes
+        batches = [*(Batch(self.since_s, self.can_move) for _ in parts[1:]), self]
+        for batch, entries in zip(batches, parts, strict=True):
+            batch._fill(entries)
+        return batches
 
     def _fill(self, entries: Sequence[tuple[bytes, Handle]]) -> None:
         self.payloads = [payload for payload, _ in entries]
@@ -74,9 +98,12 @@ class Batch:
         for delivery in self.deliveries:
             delivery.partition = partition  # the set may have moved
         if error is not None or base_offset < 0 or self.is_wrapped:
-            next_offset = base_offset + self.set_bytes if base_offset >= 0 else -1
+            next_offset = base_offset + self.offset_span if base_offset >= 0 else -1
             for delivery in self.deliveries:
                 delivery.complete_message(base_offset, next_offset, error)
+        elif partition.has_records:
+            for offset, delivery in enumerate(self.deliveries, base_offset):
+                delivery.complete_message(offset, offset + 1, None)
         else:
             offset = base_offset
             for payload, delivery in zip(self.payloads, self.deliveries, strict=True):
@@ -111,6 +138,8 @@ class OutgoingSet:
     batches: list[Batch]
     on_complete: Callable[[OutgoingSet, int, BrokerError | None], None] | None = None
     message_set: Buffer = b""  # until the owner has encoded the batches
+    is_numbered: bool = True
+    stamp: ProducerStamp | None = None
     queued_for: TopicPartition = field(init=False)
     can_move: bool = field(init=False)
 
@@ -123,8 +152,16 @@ class OutgoingSet:
         """Return the number of its messages."""
         return sum(len(batch.payloads) for batch in self.batches)
 
+    @property
+    def offset_span(self) -> int:
+        """Return by how much it moves the end of the log."""
+        return sum(batch.offset_span for batch in self.batches)
+
     def encode(self, packer: Packer) -> None:
         """Make the message set, one of those of each batch."""
+        if self.partition.has_records:
+            self._encode_records(packer)
+            return
         sets = []
         for batch in self.batches:
             message_set: Buffer
@@ -132,9 +169,25 @@ class OutgoingSet:
                 message_set, batch.is_wrapped = encode(batch.payloads), False
             else:
                 message_set, batch.is_wrapped = packer.pack(self.partition.topic, batch.payloads)
-            batch.set_bytes = len(message_set)
+            batch.offset_span = len(message_set)
             sets.append(message_set)
         self.message_set = sets[0] if len(sets) == 1 else b"".join(sets)
+
+    def _encode_records(self, packer: Packer) -> None:
+        """Make a record batch, of the only batch: brokers find few of them that are sent again."""
+        (batch,) = self.batches
+        batch.offset_span = len(batch.payloads)
+        if batch.payloads:
+            now_ms = time.time_ns() // 1_000_000
+            pairs = zip(batch.deliveries, batch.payloads, strict=True)
+            records = [
+                record_of(delivery, number, payload, now_ms)
+                for number, (delivery, payload) in enumerate(pairs)
+            ]
+            self.message_set = packer.pack_records(
+                self.partition.topic, records, compresses=not batch.is_again
+            )
+            self.is_numbered = False
 
     def complete_batches(
         self,
@@ -155,7 +208,7 @@ class OutgoingSet:
         for batch in self.batches:
             batch.complete(self.partition, base_offset, error, on_delivery)
             if base_offset >= 0:
-                base_offset += batch.set_bytes
+                base_offset += batch.offset_span
 
     def complete(
         self, base_offset: int, error: BrokerError | None, *, is_raised: bool = False
@@ -187,6 +240,7 @@ class Accumulator:
     rules: BatchRules
     on_complete: Callable[[OutgoingSet, int, BrokerError | None], None] | None = None
     counts: ProducerCounts = field(default_factory=ProducerCounts)
+    max_record_batch_bytes: int = sys.maxsize
     message_count: int = field(default=0, init=False)  # not taken yet
     queued_bytes: int = field(default=0, init=False)  # of their payloads
     _queues: dict[TopicPartition, _PartitionQueue] = field(default_factory=dict, init=False)
@@ -217,15 +271,19 @@ class Accumulator:
         if queued is None:
             queued = self._queues[partition] = _PartitionQueue()
         rules, batches, can_move = self.rules, queued.batches, delivery.can_move
+        overhead_bytes, batch_bytes = 0, rules.batch_bytes
+        if partition.has_records:
+            overhead_bytes = overhead_of(delivery)
+            batch_bytes = min(batch_bytes, self.max_record_batch_bytes - HEADER_BYTES)
         batch = batches[-1] if batches else None
         has_news = False
         for payload in payloads:
-            size_bytes = len(payload)
+            size_bytes = len(payload) + overhead_bytes
             if (
                 batch is None
                 or batch.is_closed
                 or batch.can_move is not can_move
-                or batch.size_bytes + size_bytes > rules.batch_bytes
+                or batch.size_bytes + size_bytes > batch_bytes
             ):
                 batch = Batch(now_s, can_move)
                 if batches:
@@ -236,7 +294,7 @@ class Accumulator:
             batch.deliveries.append(delivery)
             batch.size_bytes += size_bytes
             self.queued_bytes += size_bytes
-            if len(batch.payloads) >= rules.batch_count or batch.size_bytes >= rules.batch_bytes:
+            if len(batch.payloads) >= rules.batch_count or batch.size_bytes >= batch_bytes:
                 batch.is_closed = True
                 has_news = True
         self.message_count += len(payloads)
@@ -254,17 +312,17 @@ class Accumulator:
                 break
             if queued.outgoing is not None or self._due_s(queued) > now_s:
                 continue
-            batches = self._gather(queued, now_s)
+            batches = self._gather(queued, now_s, 1 if partition.has_records else _SET_BYTES)
             queued.outgoing = OutgoingSet(partition, batches, self.on_complete)
             taken.append(queued.outgoing)
             size_bytes += sum(batch.size_bytes for batch in batches)
             self._queues[partition] = self._queues.pop(partition)
         return taken
 
-    def _gather(self, queued: _PartitionQueue, now_s: float) -> list[Batch]:
+    def _gather(self, queued: _PartitionQueue, now_s: float, max_bytes: int) -> list[Batch]:
         gathered: list[Batch] = []
         size_bytes = 0
-        while queued.batches and size_bytes < _SET_BYTES:
+        while queued.batches and size_bytes < max_bytes:
             batch = queued.batches[0]
             if not batch.is_closed and batch.since_s + self.rules.linger_s > now_s:
                 break
@@ -293,17 +351,23 @@ class Accumulator:
         """Queue again what a broker takes of a set that it refused as messages are above its limit.
 
         These are left in the set, with all messages of their calls. None may be, as what was too
-        large can be a wrapper.
+        large can be a wrapper, or a batch of many records, which is split.
         """
         refused: list[Batch] = []
         kept: list[Batch] = []
+        overhead: Callable[[Handle], int] = _no_overhead
+        is_split = False
+        if has_records := outgoing.partition.has_records:
+            overhead, limit = overhead_of, limit - HEADER_BYTES
         for batch in outgoing.batches:
-            large = batch.take_larger(limit)
+            large = batch.take_larger(limit, overhead)
             if large is not None:
                 refused.append(large)
             if large is not batch:
-                kept.append(batch)
-        if not refused and all(batch.is_again for batch in kept):
+                parts = batch.split(limit, overhead) if has_records else [batch]
+                is_split |= len(parts) > 1
+                kept += parts
+        if not refused and not is_split and all(batch.is_again for batch in kept):
             return
         outgoing.batches = refused
         for batch in reversed(kept):
@@ -352,3 +416,7 @@ class Accumulator:
         self._queues.clear()
         self.message_count = self.queued_bytes = 0
         return taken
+
+
+def _no_overhead(_: Handle) -> int:
+    return 0

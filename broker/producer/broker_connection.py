@@ -10,9 +10,14 @@ from functools import partial
 from broker import deadlines
 from broker.client.cluster import Patience
 from broker.client.connection import Connection
-from broker.errors import BrokerError, BrokerUnreachableError, ProducerClosedError
+from broker.errors import (
+    BrokerError,
+    BrokerUnreachableError,
+    ProducerClosedError,
+    UnsupportedVersionError,
+)
 from broker.producer.parts import Parts
-from broker.protocol.client_requests import HelloRequest
+from broker.protocol.client_requests import HelloRequest, StampedPublishRequest
 from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import BrokerAddress
 
@@ -106,6 +111,12 @@ class BrokerConnection:
     def _validate(self, connection: Connection) -> None:
         """Close a connection to another broker, and raise."""
         hello = connection.hello()
+        if self.parts.settings.is_idempotent and not connection.understands(StampedPublishRequest):
+            connection.close()
+            raise UnsupportedVersionError(
+                f"{connection.name} is too old for enable.idempotence on topics of format 0.7: it "
+                "has no version 1 of PUBLISH; upgrade it, or turn the setting off"
+            )
         if hello is not None and self.broker_id != hello.broker_id:
             # the address of a broker that is gone can become that of another one
             connection.close()

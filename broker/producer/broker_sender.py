@@ -30,9 +30,11 @@ from broker.protocol.client_requests import (
     PublishRequest,
     SinglePublish,
     SinglePublishResponse,
+    StampedPublishRequest,
     single_publish_response,
 )
 from broker.protocol.codec import scan
+from broker.protocol.message import ProducerStamp
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 
@@ -50,14 +52,20 @@ class PendingSet(Protocol):
     """A message set for one partition that is not acknowledged yet, and its completion."""
 
     partition: TopicPartition
-
-    @property
-    def message_set(self) -> Buffer:
-        """Return the bytes to send."""
+    message_set: Buffer
+    """The bytes to send."""
+    is_numbered: bool
+    """Whether they have the numbers of their producer; always but in record batches."""
+    stamp: ProducerStamp | None
+    """Those of a set of 0.7's messages."""
 
     @property
     def message_count(self) -> int:
         """Return the number of its messages, 0 if it is not known."""
+
+    @property
+    def offset_span(self) -> int:
+        """Return by how much it moves the end of the log: its bytes, or its records."""
 
     @property
     def can_move(self) -> bool:
@@ -180,11 +188,12 @@ class BrokerSender:
         if connection.hello() is None:
             self._produce_07(connection, sets)
             proof = Acks.COMMITTED  # for the `Results`; `await_grown` waits until it is true
-        elif len(sets) > 1 or acks is not self._settings.acks:
-            publish = PublishRequest(
+        elif len(sets) > 1 or acks is not self._settings.acks or sets[0].stamp is not None:
+            has_stamps = any(one.stamp is not None for one in sets)
+            publish = (StampedPublishRequest if has_stamps else PublishRequest)(
                 acks,
                 self._commit_timeout_ms,
-                tuple(PartitionSet(one.partition, one.message_set) for one in sets),
+                tuple(PartitionSet(one.partition, one.message_set, one.stamp) for one in sets),
             )
             request.correlation_id = connection.send_extension(publish)
             if acks is not Acks.NONE:

@@ -46,6 +46,11 @@ class ProducerConfig(ZooKeeperConfig, ClientSecurity):
         "0 none, 1 written, -1 or all: committed, auto: -1 if the topic has replicas, else 1",
         choices=("0", "1", "-1", "all", "auto"),
     )
+    enable_idempotence: bool = setting(
+        False,
+        "enable.idempotence",
+        "topics of format 0.7: store nothing twice that is sent again; kafka: always so",
+    )
     partitioner: str = setting(
         "", "partitioner.class", "sticky, random, round-robin, hash, or a plug-in; empty: default"
     )

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from broker.errors import BrokerError, DeliveryFailedError, RequestTimeoutError
-from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
+from broker.protocol.codec import ENTRY_OVERHEAD_BYTES, Record
+from broker.protocol.message import ProducerStamp
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 
@@ -21,9 +22,9 @@ class Report(NamedTuple):
 
     Attributes:
         partition: the target.
-        offset: of its entry, which messages compressed together share. -1 if the message was not
-            delivered, and where the broker sends none: one that knows only 0.7's requests, or any
-            broker without acknowledgements.
+        offset: of its entry, which messages compressed together share in format 0.7. -1 if the
+            message was not delivered, and where the broker sends none: one that knows only 0.7's
+            requests, or any broker without acknowledgements.
         error: None if the message was delivered. Despite an error it can be in the log, as an
             acknowledgement can be lost.
         key: of the message.
@@ -58,11 +59,11 @@ def reports_of(
     """Return the reports of the messages of one set, which is one wrapper if `is_wrapped`."""
     # `base_offset` is that of the set, -1 if unknown
     reports = []
-    offset = base_offset
+    offset, counts = base_offset, partition.has_records
     for payload, key in zip(payloads, keys, strict=True):
         reports.append(Report(partition, offset, error, key, payload))
         if base_offset >= 0 and not is_wrapped:
-            offset += ENTRY_OVERHEAD_BYTES + len(payload)
+            offset += 1 if counts else ENTRY_OVERHEAD_BYTES + len(payload)
     return reports
 
 
@@ -78,6 +79,11 @@ class Handle(Protocol):
 
     partition: TopicPartition
     key: bytes | None
+    record: Record | None
+    """What topics of format `kafka` store besides the payload; None: the key, and when it is sent.
+
+    Its value is None if the messages have none.
+    """
 
     @property
     def can_move(self) -> bool:
@@ -143,7 +149,9 @@ class Delivery:
             do not send it.
         next_offset: the one after the last message, once it is acknowledged; else -1.
         message_set: the set that a synchronous producer sends.
-        message_count: of `message_set`; 0 for a ready set, whose messages are not counted.
+        message_count: of `message_set`; 0 for a ready set, whose messages are not counted unless
+            they have to be numbered.
+        is_numbered: whether the set has the numbers of its producer, if it is a record batch.
         is_done: whether it is acknowledged or has failed.
         can_move: whether the messages may go to another partition, as they have no key.
     """
@@ -155,11 +163,18 @@ class Delivery:
     on_complete: Callable[[Delivery], None] | None = None
     can_move: bool = field(default=False, kw_only=True)
     message_count: int = field(default=0, kw_only=True)
+    is_numbered: bool = field(default=True, kw_only=True)
+    stamp: ProducerStamp | None = field(default=None, init=False)
     base_offset: int = field(default=-1, init=False)
     next_offset: int = field(default=-1, init=False)
     is_done: bool = field(default=False, init=False)
     counted_in: int = field(default=0, init=False)  # for `Failures`
     _error: BrokerError | None = field(default=None, init=False)
+
+    @property
+    def offset_span(self) -> int:
+        """Return by how much the set moves the end of the log."""
+        return self.message_count if self.partition.has_records else len(self.message_set)
 
     @property
     def error(self) -> BrokerError | None:
@@ -182,7 +197,7 @@ class Delivery:
         if error is None:
             self.base_offset = base_offset
             if base_offset >= 0:
-                self.next_offset = base_offset + len(self.message_set)
+                self.next_offset = base_offset + self.offset_span
         else:
             self.fail(error)
         self.is_done = True
@@ -229,6 +244,7 @@ class QueuedDelivery(Delivery):
     """A delivery of an asynchronous producer; all threads but sender threads may wait for it."""
 
     key: bytes | None = field(default=None, kw_only=True)
+    record: Record | None = field(default=None, kw_only=True)  # see `Handle`
     left_count: int = field(kw_only=True)  # of its messages, until it is done
     # notified when deliveries are done, once it is queued; None for one that is never waited for
     changed: threading.Condition | None = field(default=None, init=False)

@@ -35,9 +35,11 @@ from broker.producer.broker_sender import (
     PendingSet,
 )
 from broker.producer.parts import Parts
+from broker.producer.records import Sequences, numbered
 from broker.producer.route import Route, Routes
 from broker.producer.written_ends import Barrier, WrittenEnds
 from broker.protocol.client_requests import Acks
+from broker.protocol.message import ProducerStamp
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -107,7 +109,9 @@ class Dispatcher:
         self._cluster = parts.cluster
         self._settings = parts.settings
         self._senders = BrokerSenders(partial(make_sender, self))
-        self.routes = Routes(parts.settings.backoff_s)
+        self.routes = Routes(parts.settings.backoff_s, is_idempotent=parts.settings.is_idempotent)
+        self._sequences = Sequences()
+        self._numbers_07 = parts.settings.is_idempotent
         self._unsent = self.routes.unsent
         self.written = WrittenEnds(parts.cluster, parts.connect)
         self._receive_due_s = 0.0
@@ -158,7 +162,7 @@ class Dispatcher:
         sender = None
         if partition not in self._unsent:
             sender = route.sender or self._find_sender(route)
-            while not sender.has_room(len(one.message_set)):
+            while not (sender.has_room(len(one.message_set)) and route.has_room()):
                 self._await_responses()
         if sender is not None and partition not in self._unsent:
             self._transmit(sender, (one,))
@@ -215,11 +219,25 @@ class Dispatcher:
     def _transmit(self, sender: BrokerSender, sets: Sequence[PendingSet]) -> None:
         for one in sets:
             self.routes[one.partition].in_flight += 1
+            if not one.is_numbered or (self._numbers_07 and one.stamp is None):
+                self._number(one)
         acks = Acks.COMMITTED if isinstance(sets[0], Barrier) else self._settings.acks
         try:
             sender.send(sets, acks)
         except errors.BrokerError as error:
             self._lose(sender, error)
+
+    def _number(self, one: PendingSet) -> None:
+        """Give a set its producer id and sequence, as far as it can have them."""
+        count = one.message_count
+        if one.partition.has_records:
+            if count and not one.is_numbered:
+                numbers = self._sequences.take(one.partition, count)
+                one.message_set = numbered(one.message_set, *numbers)
+        elif count and one.message_set:
+            producer_id, sequence = self._sequences.take(one.partition, count)
+            one.stamp = ProducerStamp(producer_id, 0, sequence, count)
+        one.is_numbered = True
 
     # Responses.
 
@@ -253,7 +271,7 @@ class Dispatcher:
             one.term = term
         else:
             size_bytes = len(one.message_set)
-            self.written.note(partition, acks, term, base_offset + size_bytes)
+            self.written.note(partition, acks, term, base_offset + one.offset_span)
             counts = self.counts.of(partition.topic)
             counts.messages += one.message_count
             counts.size_bytes += size_bytes
@@ -271,10 +289,17 @@ class Dispatcher:
         if error.is_retriable:
             if isinstance(error, errors.NotLeaderError):
                 self._cluster.note_leader(one.partition, error.leader)
-            may_be_stored = isinstance(
-                error, errors.RequestTimedOutError | errors.NotEnoughReplicasAfterAppendError
-            )
-            self._return(route, one, error, may_be_stored=may_be_stored)
+            unsure = errors.RequestTimedOutError | errors.NotEnoughReplicasAfterAppendError
+            self._return(route, one, error, may_be_stored=isinstance(error, unsure))
+            return
+        # a set that may be stored fails: a broker that was started again knows only the last batch
+        # before a snapshot, and would store under another id what it has
+        is_unsure = one in route.unknown and not route.returned
+        if isinstance(error, errors.OutOfOrderSequenceError) and not is_unsure:
+            if not route.returned:  # else those before it are sent again, and then it is in order
+                route.renumbers = True
+                self._sequences.renew(one.partition)
+            self._return(route, one, error, may_be_stored=False)
             return
         one.complete(-1, route.final_error(one, error))
         self._note_failed(one)  # not those that the owner has taken out, to send them again
@@ -394,7 +419,7 @@ class Dispatcher:
             if one in route.stored:
                 return  # it is completed after the sets in flight
             sender = route.sender or self._find_sender(route)
-            if not sender.has_room(len(one.message_set)):
+            if not (sender.has_room(len(one.message_set)) and route.has_room()):
                 return  # a response makes room
             route.waiting.popleft()
             self._transmit(sender, (one,))
@@ -427,6 +452,8 @@ class Dispatcher:
     def _note_failed(self, one: PendingSet) -> None:
         """Count the messages of a set that could not be delivered."""
         self.counts.of(one.partition.topic).errors += one.message_count
+        if self.routes[one.partition].is_empty:  # else the broker finds those behind out of order
+            self._sequences.renew(one.partition)
 
     def _move(self, route: Route, error: errors.BrokerError, target: TopicPartition) -> None:
         """Move the sets that may move to another partition."""

@@ -10,8 +10,16 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from broker.errors import MessageSizeTooLargeError, PluginError
+from broker.producer.records import Queued, validate_record
 from broker.producer.settings import ProducerSettings
-from broker.protocol.codec import ENTRY_OVERHEAD_BYTES, encode
+from broker.protocol.codec import (
+    ENTRY_OVERHEAD_BYTES,
+    NEW_BATCH,
+    Record,
+    encode,
+    encode_batch,
+)
+from broker.protocol.compression import BATCH_CODECS, Codec
 from broker.protocol.message_set import wrap
 from broker.protocol.primitives import Buffer
 
@@ -96,10 +104,26 @@ class Packer:
         """Return a message set as one wrapper if its topic is to be compressed."""
         # A set whose wrapper is above the size limit is not compressed, as each of its messages is
         # below the limit. An empty set gives no wrapper, as in 0.7.
-        is_plain = not self._codec or not len(message_set)
-        if is_plain or (self._compressed_topics and topic not in self._compressed_topics):
+        codec = self._codec_for(topic)
+        if not codec or not len(message_set):
             return message_set, False
-        wrapped = wrap(message_set, self._codec)
+        wrapped = wrap(message_set, codec)
         if len(wrapped) - ENTRY_OVERHEAD_BYTES > self.max_message_bytes:
             return message_set, False
         return wrapped, True
+
+    def _codec_for(self, topic: str) -> Codec:
+        is_left_out = self._compressed_topics and topic not in self._compressed_topics
+        return Codec.NONE if is_left_out else self._codec
+
+    def pack_records(
+        self, topic: str, records: Sequence[Record], *, compresses: bool = True
+    ) -> bytes:
+        """Return a record batch, compressed if its topic is to be; see `numbered` for the rest."""
+        codec = self._codec_for(topic) if compresses else Codec.NONE
+        return encode_batch(records, NEW_BATCH._replace(attributes=BATCH_CODECS.index(codec)))
+
+    def validate_records(self, queued: Queued, payloads: Iterable[bytes]) -> None:
+        """Raise `MessageSizeTooLargeError` if a record cannot be in a batch below the limit."""
+        for payload in payloads:
+            validate_record(queued, payload, self.max_message_bytes)

@@ -136,6 +136,7 @@ class TopicPartitions:
         self._last_known: dict[str, list[TopicPartition]] = {}
         self._asked_s: dict[str, float] = {}  # when the partitions of each topic were read
         self._new_topics: set[str] = set()
+        self._first_leaders: dict[TopicPartition, int] = {}
         self._gone: dict[int, _Gone] = {}  # replaced, never changed: others iterate over it
         self._found_present: dict[str, _Present] = {}
 
@@ -190,6 +191,17 @@ class TopicPartitions:
             found = self._found_present[topic] = _Present(partitions, gone, present)
         return found.partitions
 
+    def first_leader(self, partition: TopicPartition) -> int:
+        """Return the broker that led a partition when it was first asked for, whoever leads now.
+
+        It takes the place of a home: what queues messages by it keeps their order.
+        """
+        found = self._first_leaders.get(partition)
+        if found is None:
+            leader = self._cluster.leader_id(partition)
+            found = self._first_leaders.setdefault(partition, leader)
+        return found
+
     def note_presence(self, broker_id: int, is_there: bool) -> None:
         """Note whether a broker could be connected to."""
         if is_there:
@@ -220,6 +232,11 @@ class TopicPartitions:
         if known is None or (known.until_s != math.inf and time.monotonic() > known.until_s):
             return None
         return known
+
+    def have_records(self, topic: str) -> bool:
+        """Return whether a topic, whose partitions are in memory, is of format `kafka`."""
+        known = self._known.get(topic)
+        return known is not None and known.partitions[0].has_records
 
     def expired(self, topic: str) -> Known | None:
         """Return the partitions of a topic as they were last known, if they ever were."""

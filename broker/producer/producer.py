@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -25,14 +26,15 @@ from broker.client.static_cluster import StaticCluster
 from broker.errors import ConfigError, ProtocolError
 from broker.producer import unclosed
 from broker.producer.config import ProducerConfig
-from broker.producer.delivery import Delivery, OnDelivery, reports_of
+from broker.producer.delivery import Delivery, Failures, OnDelivery, reports_of
 from broker.producer.dispatcher import Dispatcher, Moved, OnWait
 from broker.producer.encoder import Encoder, bytes_encoder
 from broker.producer.named import callbacks_of, encoder_of, partitioner_of
 from broker.producer.partitioner import Partitioner, hash_partitioner
 from broker.producer.parts import Parts
 from broker.producer.settings import DEFAULTS, ProducerSettings, queueing_of, settings_of
-from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
+from broker.protocol.codec import ENTRY_OVERHEAD_BYTES, Record, scan
+from broker.protocol.message_set import count_messages
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 
@@ -215,7 +217,7 @@ class Producer:
             topic: created by the message if it does not exist.
             messages: a list of bytes, or of values for the encoder. A synchronous producer sends
                 them as one set.
-            key: picks the partition; it is not stored.
+            key: picks the partition; topics of format `kafka` store it.
 
         Returns:
             Their outcome: done on return (synchronous), at the latest when `flush` returns
@@ -234,22 +236,75 @@ class Producer:
         messages = messages if isinstance(messages, list) else list(messages)
         parts = self._parts
         on_complete = None
+        if parts.partitions.have_records(topic):
+            return self._send_records(topic, parts.packer.payloads(messages, topic), key)
         if parts.on_delivery is None:
             message_set, _ = parts.packer.pack_messages(topic, messages)
         else:
             payloads = parts.packer.payloads(messages, topic)
             message_set, is_wrapped = parts.packer.pack(topic, payloads)
             on_complete = _reporter(parts.on_delivery, payloads, key, is_wrapped=is_wrapped)
+        partition = parts.partitions.choose(topic, key)
+        if partition.has_records:  # which was not known yet
+            return self._send_records(topic, parts.packer.payloads(messages, topic), key)
         delivery = Delivery(
-            parts.partitions.choose(topic, key),
+            partition,
             message_set,
             parts.unreported,
             on_complete,
             can_move=key is None,
             message_count=len(messages),
         )
+        return self._sent(delivery)
+
+    def _send_records(self, topic: str, payloads: list[bytes], key: bytes | None) -> Delivery:
+        """Send payloads as records of the present time."""
+        partition = self._parts.partitions.choose(topic, key)
+        parts, now_ms, on_complete = self._parts, time.time_ns() // 1_000_000, None
+        records = [Record(number, now_ms, key, one) for number, one in enumerate(payloads)]
+        if parts.on_delivery is not None:
+            on_complete = _reporter(parts.on_delivery, payloads, key, is_wrapped=False)
+        return self._sent(self._delivery_of(partition, records, parts.unreported, on_complete))
+
+    def _delivery_of(
+        self,
+        partition: TopicPartition,
+        records: Sequence[Record],
+        failures: Failures | None,
+        on_complete: Callable[[Delivery], None] | None,
+    ) -> Delivery:
+        message_set = b""
+        if records:
+            message_set = self._parts.packer.pack_records(partition.topic, records)
+        return Delivery(
+            partition,
+            message_set,
+            failures,
+            on_complete,
+            message_count=len(records),
+            is_numbered=not records,
+        )
+
+    def send_records(
+        self,
+        partition: TopicPartition,
+        records: Sequence[Record],
+        on_complete: Callable[[Delivery], None] | None = None,
+    ) -> Delivery:
+        """Send records to a partition of a topic of format `kafka`, as `send_set` does.
+
+        Their offsets are 0, 1, and so on.
+        """
+        if self._pool is not None:
+            raise ConfigError("records are for producers that send in the caller's thread")
+        delivery = self._delivery_of(partition, records, None, on_complete)
         self._send(delivery)
-        if parts.settings.waits:
+        return delivery
+
+    def _sent(self, delivery: Delivery) -> Delivery:
+        """Send a set, and wait for its acknowledgement if the settings say so."""
+        self._send(delivery)
+        if self._parts.settings.waits:
             while not delivery.is_done:
                 self._dispatcher.step()
                 self._raise_failure()
@@ -298,6 +353,8 @@ class Producer:
         if is_wrapped and 0 < self.message_limit(partition) < len(packed) - ENTRY_OVERHEAD_BYTES:
             packed = message_set
         delivery = Delivery(partition, packed, None, on_complete, can_move=can_move)
+        if self._parts.settings.is_idempotent:
+            delivery.message_count = count_messages(message_set, scan(message_set)).message_count
         self._send(delivery)
         return delivery
 

@@ -18,6 +18,7 @@ from broker.producer.dispatcher import Dispatcher
 from broker.producer.parts import Parts
 from broker.producer.sender_thread import SenderThread, is_sender_thread
 from broker.producer.settings import QueueRules
+from broker.topic import NO_HOME, TopicPartition
 
 
 class ProducerPool:
@@ -53,7 +54,7 @@ class ProducerPool:
 
     def _queue(self, topic: str, payloads: list[bytes], key: bytes | None) -> Delivery:
         partition, count = self._parts.partitions.choose(topic, key), len(payloads)
-        failures, can_move = self._parts.unreported, key is None
+        failures, can_move = self._parts.unreported, key is None and not partition.has_records
         delivery = QueuedDelivery(
             partition, failures=failures, key=key, left_count=count, can_move=can_move
         )
@@ -65,9 +66,13 @@ class ProducerPool:
 
         Its topic exists. A sender thread completes the delivery.
         """
-        home = delivery.partition.home
+        home = self._home_of(delivery.partition)
         thread = self._threads.get(home) or self._start_thread(home)
         thread.put(payloads, delivery)
+
+    def _home_of(self, partition: TopicPartition) -> int:
+        home = partition.home
+        return self._parts.partitions.first_leader(partition) if home == NO_HOME else home
 
     def _send_with(
         self, callbacks: ProducerCallbacks, topic: str, payloads: list[bytes], key: bytes | None
@@ -105,7 +110,7 @@ class ProducerPool:
         """Queue an event that a callback returned."""
         partition = self._parts.partitions.choose(event.topic, event.key)
         (message,) = self._parts.packer.validated((event.message,))
-        home = partition.home
+        home = self._home_of(partition)
         thread = self._threads.get(home) or self._start_thread(home, is_closing=True)
         assert self._hooks is not None  # they call this
         thread.add(partition, message, self._hooks.delivery_of(partition, event))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from broker import errors
 from broker.client import backoff
 from broker.producer.broker_sender import BrokerSender, PendingSet
+from broker.producer.records import MAX_IN_FLIGHT
 from broker.producer.settings import ProducerSettings
 from broker.topic import TopicPartition
 
@@ -21,6 +22,7 @@ class Route:
     """The sets of a partition that its leader has not acknowledged yet."""
 
     partition: TopicPartition
+    is_numbered: bool  # whether a broker knows the sets that it has already
     sender: BrokerSender | None = None  # to the leader; None if that is to be found
     in_flight: int = 0  # sets without a response
     # sets that came back, and those behind them, until none is in flight
@@ -35,7 +37,18 @@ class Route:
     spent: int = 0  # how many of these count as retries
     since_s: float = 0.0  # when they first did
     retry_s: float = 0.0  # when to send again
+    # sets begin another sequence once all have come back
+    renumbers: bool = False
     is_asked: bool = False  # this attempt has begun: the cluster was asked what is to be asked
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether all sets are completed."""
+        return not (self.in_flight or self.returned or self.waiting)
+
+    def has_room(self) -> bool:
+        """Return whether another set may be sent without responses to those before it."""
+        return self.in_flight < MAX_IN_FLIGHT or not self.is_numbered
 
     def take_stored(self) -> None:
         """Complete the sets at the head that are stored already."""
@@ -59,8 +72,15 @@ class Route:
         return isinstance(error, errors.BrokerUnreachableError) and self.failures > 1
 
     def movable(self) -> list[PendingSet]:
-        """Return the sets that wait and may go to another partition."""
-        return [one for one in self.waiting if one.can_move and one not in self.stored]
+        """Return the sets that wait and may go to another partition.
+
+        Not one with a stamp: a broker has perhaps stored it, and another one cannot know that.
+        """
+        return [
+            one
+            for one in self.waiting
+            if one.can_move and one not in self.stored and one.stamp is None
+        ]
 
     def final_error(self, one: PendingSet, error: errors.BrokerError) -> errors.BrokerError:
         """Return the error for a set that is given up, with that of an earlier attempt."""
@@ -79,8 +99,12 @@ class Route:
         """Queue all sets for the next attempt, as none is in flight any more."""
         self.requeue()
         self.take_stored()
+        if self.renumbers:  # the broker misses one before them
+            for one in self.waiting:
+                # those that it may have are found by their numbers only
+                one.is_numbered &= not one.message_count or one in self.unknown
         self.sender = None
-        self.is_asked = False
+        self.is_asked = self.renumbers = False
         self.failures += 1
         self.spent += self.error is None or not self.error.is_cut_short
         wait_s = backoff.wait_s(self.failures, backoff_s)
@@ -111,13 +135,14 @@ class Route:
 class Routes(dict[TopicPartition, Route]):
     """The routes of partitions, made at first use; `unsent` are broken, or have sets that wait."""
 
-    def __init__(self, backoff_s: float) -> None:
+    def __init__(self, backoff_s: float, *, is_idempotent: bool = False) -> None:
         super().__init__()
+        self._is_idempotent = is_idempotent
         self.unsent: dict[TopicPartition, Route] = {}
         self._backoff_s = backoff_s
 
     def __missing__(self, partition: TopicPartition) -> Route:
-        route = self[partition] = Route(partition)
+        route = self[partition] = Route(partition, partition.has_records or self._is_idempotent)
         return route
 
     def next_retry_s(self, *, counts_begun: bool) -> float | None:

@@ -40,7 +40,9 @@ class SenderThread(LoopThread):
         self._rules = rules
         self._hooks = hooks
         self.dispatcher = dispatcher = Dispatcher(parts)  # used by this thread alone
-        self._accumulator = Accumulator(rules.batches, self._end_set, dispatcher.counts)
+        self._accumulator = Accumulator(
+            rules.batches, self._end_set, dispatcher.counts, parts.settings.max_message_bytes
+        )
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)  # there may be something to take
         self._room = threading.Condition(self._lock)  # there may be room, or the end has come

@@ -78,6 +78,8 @@ class ProducerSettings:
         creates_topics: whether a topic that does not exist is created.
         waits: whether `send` waits for the acknowledgement.
         queueing: makes the producer asynchronous, and says how it queues.
+        is_idempotent: whether sets of 0.7's topics are numbered, too, as record batches always are:
+            a broker stores no set twice that is sent again. Such a set never moves.
     """
 
     acks: Acks = Acks.COMMITTED
@@ -95,6 +97,7 @@ class ProducerSettings:
     creates_topics: bool = True
     waits: bool = False
     queueing: QueueRules | None = None
+    is_idempotent: bool = False
 
 
 DEFAULTS = ProducerSettings()
@@ -113,6 +116,7 @@ def settings_of(config: ProducerConfig) -> ProducerSettings:
         config.num_retries,
         config.retry_backoff_ms / 1000,
         ReconnectRule(config.reconnect_requests, config.reconnect_ms / 1000),
+        is_idempotent=config.enable_idempotence,
     )
 
 

@@ -16,6 +16,8 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.list_offsets import OffsetLister
 from broker.leader_epochs import is_of_replicas
 from broker.protocol.client_requests import Acks, OffsetKind
+from broker.protocol.message import ProducerStamp
+from broker.protocol.primitives import Buffer
 from broker.protocol.responses import NO_TERM
 from broker.topic import TopicPartition
 
@@ -33,9 +35,12 @@ class Barrier:
     log_end: int = -1
     term: int = NO_TERM
     error: errors.BrokerError | None = None
+    message_set: Buffer = b""
+    is_numbered: bool = True
+    stamp: ProducerStamp | None = None
     can_move: ClassVar[bool] = False
-    message_set: ClassVar[bytes] = b""
     message_count: ClassVar[int] = 0
+    offset_span: ClassVar[int] = 0
 
     def complete(
         self, base_offset: int, error: errors.BrokerError | None, *, is_raised: bool = False

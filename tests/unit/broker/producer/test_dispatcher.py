@@ -6,9 +6,11 @@ import itertools
 import math
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum, auto
+from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 from hypothesis import example, given, settings
@@ -28,12 +30,15 @@ from broker.errors import (
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderError,
+    OutOfOrderSequenceError,
     ProtocolError,
     RequestTimedOutError,
     RequestTimeoutError,
     StorageError,
 )
 from broker.leader_epochs import FIRST_INCARNATION, term_of
+from broker.log.producers import Producers, snapshot_path
+from broker.log.side_files import read_snapshot
 from broker.producer.delivery import Delivery
 from broker.producer.dispatcher import Dispatcher, Moved, Question, Waiting
 from broker.producer.settings import ProducerSettings
@@ -43,7 +48,7 @@ from broker.protocol.client_requests import (
     OffsetKind,
     PublishRequest,
 )
-from broker.protocol.codec import decode, encode
+from broker.protocol.codec import Record, decode, decode_records, encode, scan_batches
 from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import RequestHeader
@@ -55,7 +60,7 @@ from broker.protocol.responses import (
     Published,
     encode_publish_response,
 )
-from broker.topic import TopicPartition
+from broker.topic import NO_HOME, TopicPartition
 from tests.support.fake_broker import parts_with
 
 PARTITIONS = [TopicPartition("t", home, 0) for home in range(2)]
@@ -67,6 +72,7 @@ class Act(Enum):
     TAKE = auto()
     LOSE = auto()  # the connection breaks before anything is written
     LOSE_ANSWER = auto()  # it breaks after that
+    MUTE = auto()  # it is written, as are those behind it, and no response comes any more
     STOP = auto()  # the broker stops in good order, and is there again
     NO_LEADER = auto()
     FEW_IN_SYNC = auto()
@@ -99,11 +105,13 @@ class World(Cluster):
         has_replicas: whether both brokers have both partitions, else each its own.
     """
 
+    all: ClassVar[Sequence[TopicPartition]] = PARTITIONS
+
     def __init__(self, acts: Iterable[Act] = (), *, has_replicas: bool = True) -> None:
         self.acts = deque(acts)
         self.replicated = has_replicas
-        self.leaders = {one: 0 if has_replicas else one.home for one in PARTITIONS}
-        self.epochs = dict.fromkeys(PARTITIONS, 0)
+        self.leaders = {one: 0 if has_replicas else one.home for one in self.all}
+        self.epochs = dict.fromkeys(self.all, 0)
         self.known = dict(self.leaders)
         self.away: set[int] = set()
         self.is_silent = False
@@ -119,7 +127,7 @@ class World(Cluster):
         return ["t"]
 
     def partitions(self, topic: str) -> list[TopicPartition]:
-        return PARTITIONS
+        return list(self.all)
 
     def leader(self, partition: TopicPartition) -> BrokerAddress:
         return self.address(self.leader_id(partition))
@@ -166,9 +174,84 @@ class World(Cluster):
     def end(self, partition: TopicPartition) -> int:
         return sum(map(len, self.logs[partition]))
 
+    def append(self, partition: TopicPartition, message_set: bytes) -> int:
+        offset = self.end(partition)
+        self.logs[partition].append(message_set)
+        return offset
+
     def payloads(self, partition: TopicPartition) -> list[int]:
         found = decode(b"".join(self.logs[partition]), 0).messages
         return [int(payload) for _, _, payload in found]
+
+
+class RecordWorld(World):
+    """Brokers whose topic is of format `kafka`, and which find batches that come again."""
+
+    all: ClassVar = [TopicPartition("t", NO_HOME, index) for index in range(2)]
+
+    def __init__(self, acts: Iterable[Act] = ()) -> None:
+        super().__init__(acts)
+        self.producers = {one: Producers(one) for one in self.all}
+        self.records: dict[TopicPartition, list[Record]] = defaultdict(list)
+
+    def append(self, partition: TopicPartition, message_set: bytes) -> int:
+        if not message_set:
+            return self.end(partition)
+        (batch,) = scan_batches(message_set).batches
+        known = self.producers[partition].check([batch])
+        if known is not None:
+            return known.base_offset
+        records = self.records[partition]
+        self.producers[partition].note(batch, len(records), 0)
+        found = decode_records(message_set).records
+        records += [one._replace(offset=len(records) + one.offset) for one in found]
+        return len(records) - len(found)
+
+    def end(self, partition: TopicPartition) -> int:
+        return len(self.records[partition])
+
+    def payloads(self, partition: TopicPartition) -> list[int]:
+        return [int(one.value or b"-1") for one in self.records[partition]]
+
+
+class RestartingWorld(RecordWorld):
+    """Brokers that are started again before each connection, with the last snapshot and the log.
+
+    Args:
+        acts: what becomes of publishes, in turn; later ones are taken.
+        directory: for snapshots.
+        rolls: the offsets at which a log begins a segment, and writes a snapshot.
+    """
+
+    def __init__(self, acts: Iterable[Act], directory: Path, rolls: Iterable[int]) -> None:
+        super().__init__(acts)
+        self.directory = directory
+        self.rolls = set(rolls)
+        self.batches: list[bytes] = []  # of the first partition, by offset
+        self.kept_count: int | None = None  # of batches at the next start
+
+    def append(self, partition: TopicPartition, message_set: bytes) -> int:
+        offset = super().append(partition, message_set)
+        if len(self.records[partition]) > len(self.batches):
+            self.batches.append(message_set)
+            if offset + 1 in self.rolls:
+                path = snapshot_path(self.directory, offset + 1)
+                self.producers[partition].write_snapshot(path)
+        return offset
+
+    def connect(self, address: BrokerAddress) -> Connection:
+        partition = self.all[0]
+        if self.kept_count is not None:
+            for log in (self.batches, self.records[partition]):
+                del log[self.kept_count :]
+            self.kept_count = None
+        producers = self.producers[partition] = Producers(partition)
+        start = max((one for one in self.rolls if one <= len(self.batches)), default=0)
+        if start:
+            producers.load(read_snapshot(snapshot_path(self.directory, start)), 0)
+        for offset, data in enumerate(self.batches[start:], start):
+            producers.note(scan_batches(data).batches[0], offset, 0)
+        return super().connect(address)
 
 
 class FakeConnection:
@@ -183,7 +266,7 @@ class FakeConnection:
         self._world = world
         self._responses: deque[bytes | BrokerError] = deque()
         self._refused: dict[TopicPartition, tuple[int, int]] = {}
-        self._is_broken = False
+        self._is_broken = self._is_mute = False
 
     def hello(self) -> HelloResponse:
         return HelloResponse(self.address.id, "", "", 1, 1, {68: (0, 1)})
@@ -231,12 +314,13 @@ class FakeConnection:
             self._is_broken = True
             self._responses.append(BrokerStoppedError("stopped"))
             return
-        results = [self._publish_one(act, request.acks, *one) for one in request.sets]
+        results = [self._publish_one(act, request.acks, *one[:2]) for one in request.sets]
         if act is Act.LOSE_ANSWER:
             self._is_broken = True
             self._responses.append(BrokerUnreachableError("lost"))
             return
-        if request.acks is not Acks.NONE:
+        self._is_mute |= act is Act.MUTE
+        if request.acks is not Acks.NONE and not self._is_mute:
             self._responses.append(encode_publish_response(results))
 
     def _publish_one(
@@ -256,9 +340,12 @@ class FakeConnection:
             self._refused[partition] = NotLeaderError.code, hint
             return Published(partition, NotLeaderError.code, hint, "not the leader")
         error = _ERRORS.get(act)
-        offset = world.end(partition)
+        offset = -1
         if error is None or act in _IS_WRITTEN:
-            world.logs[partition].append(bytes(message_set))
+            try:
+                offset = world.append(partition, bytes(message_set))
+            except OutOfOrderSequenceError as out_of_order:
+                return Published(partition, out_of_order.code, -1, str(out_of_order))
         if error is not None:
             code = error.code  # type: ignore[attr-defined]  # all are server errors
             if error in _BREAKS_ORDER:
@@ -324,8 +411,17 @@ class Ends:
 
         return Delivery(partition, encode([b"%d" % number]), None, end, can_move=can_move)
 
+    def records(self, dispatcher: Dispatcher, partition: TopicPartition) -> Delivery:
+        """Return a delivery with the next number as a record."""
+        delivery = self.delivery(partition)
+        (payload,) = (one for _, _, one in decode(delivery.message_set, 0).messages)
+        packer = dispatcher.parts.packer
+        delivery.message_set = packer.pack_records("t", [Record(0, 1, b"k", payload)])
+        delivery.message_count, delivery.is_numbered = 1, False
+        return delivery
 
-PASSING = [one for one in Act if one not in (Act.REFUSE_CONTENT, Act.NONSENSE)]
+
+PASSING = [one for one in Act if one not in (Act.REFUSE_CONTENT, Act.NONSENSE, Act.MUTE)]
 
 
 @example(acts=[Act.TAKE, Act.FEW_AFTER, Act.FEW_AFTER], sends=[0] * 4, together=False)
@@ -359,6 +455,184 @@ def test_sets_when_anything_happens_then_none_is_lost_and_first_copies_are_in_or
         assert order == sorted(set(order))  # each is told once, and in order
         stored = world.payloads(partition)
         assert list(dict.fromkeys(stored)) == order  # all, and the first copies in order
+
+
+@settings(max_examples=300)
+@given(
+    acts=st.lists(st.sampled_from(PASSING), max_size=40),
+    sends=st.lists(st.sampled_from([0, 0, 0, 1, 2, 3]), min_size=1, max_size=40),
+)
+def test_record_batches_when_anything_happens_then_each_is_stored_once_and_in_order(
+    acts: list[Act], sends: list[int]
+) -> None:
+    world, ends = RecordWorld(acts), Ends()
+    dispatcher = make_dispatcher(world, max_in_flight=64)
+    for what in sends:
+        if what == 2:
+            dispatcher.poll()
+        elif what == 3:
+            dispatcher.step()
+        else:
+            dispatcher.send(ends.records(dispatcher, world.all[what]))
+    dispatcher.flush()
+    assert dispatcher.take_failure() is None
+    assert ends.errors == {}
+    for partition in world.all:
+        assert world.payloads(partition) == ends.order[partition]
+        assert ends.order[partition] == sorted(ends.order[partition])
+
+
+@settings(max_examples=200)
+@given(
+    acts=st.lists(st.sampled_from([Act.TAKE, Act.TAKE, Act.REFUSE_CONTENT, *PASSING]), max_size=30),
+    count=st.integers(1, 30),
+)
+def test_record_batches_when_some_are_refused_then_the_others_are_stored_once_and_in_order(
+    acts: list[Act], count: int
+) -> None:
+    world, ends = RecordWorld(acts), Ends()
+    dispatcher = make_dispatcher(world, max_in_flight=64)
+    for _ in range(count):
+        dispatcher.send(ends.records(dispatcher, world.all[0]))
+    dispatcher.flush()
+    stored = world.payloads(world.all[0])
+    assert stored == sorted(set(stored))
+    assert set(stored) >= set(range(count)) - ends.errors.keys()
+
+
+def test_record_batches_when_many_are_sent_then_a_broker_has_no_more_than_it_can_find_again() -> (
+    None
+):
+    world, ends = RecordWorld([*[Act.TAKE] * 7, Act.LOSE_ANSWER]), Ends()
+    dispatcher = make_dispatcher(world, max_in_flight=64)
+    for _ in range(20):
+        dispatcher.send(ends.records(dispatcher, world.all[0]))
+    dispatcher.flush()
+    assert world.payloads(world.all[0]) == list(range(20))
+
+
+def test_record_batches_when_their_producer_is_not_known_any_more_then_they_begin_a_sequence() -> (
+    None
+):
+    world, ends = RecordWorld(), Ends()
+    dispatcher = make_dispatcher(world)
+    (partition, _) = world.all
+    for _ in range(2):
+        dispatcher.send(ends.records(dispatcher, partition))
+    dispatcher.flush()
+    del world.records[partition][1:]  # the leader lost the second one
+    world.producers[partition].cut(1)
+    dispatcher.send(ends.records(dispatcher, partition))
+    dispatcher.flush()
+    assert ends.errors == {}
+    assert world.payloads(partition) == [0, 2]
+    assert len({one.producer_id for one in world.producers[partition].states()}) == 2
+
+
+def test_record_batches_when_one_is_given_up_then_the_next_has_another_producer_id() -> None:
+    world, ends = RecordWorld([Act.LOSE_ANSWER]), Ends()
+    dispatcher = make_dispatcher(world, retries=0)
+    (partition, _) = world.all
+    dispatcher.send(ends.records(dispatcher, partition))
+    dispatcher.flush()
+    assert dispatcher.take_failure() is not None
+    dispatcher.send(ends.records(dispatcher, partition))
+    dispatcher.flush()
+    assert list(ends.errors) == [0]
+    assert len({one.producer_id for one in world.producers[partition].states()}) == 2
+
+
+@example(acts=[Act.MUTE], rolls={3}, count=5)
+@settings(max_examples=150)
+@given(
+    acts=st.lists(
+        st.sampled_from([Act.TAKE, Act.MUTE, Act.LOSE, Act.LOSE_ANSWER, Act.FEW_IN_SYNC, Act.LATE]),
+        max_size=20,
+    ),
+    rolls=st.sets(st.integers(1, 20)),
+    count=st.integers(1, 20),
+)
+def test_record_batches_when_a_broker_restarts_with_a_snapshot_then_each_is_stored_once(
+    acts: list[Act], rolls: set[int], count: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    world, ends = RestartingWorld(acts, tmp_path_factory.mktemp("t-0"), rolls), Ends()
+    dispatcher = make_dispatcher(world, max_in_flight=64)
+    for _ in range(count):
+        dispatcher.send(ends.records(dispatcher, world.all[0]))
+    dispatcher.flush()
+    assert world.payloads(world.all[0]) == list(range(count))
+    for error in ends.errors.values():
+        assert isinstance(error, OutOfOrderSequenceError)
+        assert "an earlier attempt may have stored these messages" in str(error)
+
+
+def test_record_batches_when_their_broker_knows_the_last_before_a_snapshot_then_others_fail(
+    tmp_path: Path,
+) -> None:
+    world, ends = RestartingWorld([Act.MUTE], tmp_path, [3]), Ends()
+    dispatcher = make_dispatcher(world, max_in_flight=64)
+    for _ in range(7):
+        dispatcher.send(ends.records(dispatcher, world.all[0]))
+    dispatcher.flush()
+    assert world.payloads(world.all[0]) == list(range(7))
+    assert list(ends.errors) == [0, 1]
+    assert ends.order[world.all[0]] == list(range(7))
+
+
+def test_record_batches_when_those_before_may_be_stored_then_only_unsent_ones_are_renumbered(
+    tmp_path: Path,
+) -> None:
+    world, ends = RestartingWorld([Act.TAKE, Act.TAKE, Act.MUTE], tmp_path, []), Ends()
+    dispatcher = make_dispatcher(world, max_in_flight=64)
+    (partition, _) = world.all
+    for _ in range(2):
+        dispatcher.send(ends.records(dispatcher, partition))
+    dispatcher.flush()
+    world.kept_count = 1
+    for _ in range(8):
+        dispatcher.send(ends.records(dispatcher, partition))
+    dispatcher.flush()
+    assert list(ends.errors) == [2, 3, 4, 5, 6]
+    assert world.payloads(partition) == [0, 7, 8, 9]
+    assert len({one.producer_id for one in world.producers[partition].states()}) == 2
+
+
+def test_record_batches_when_one_is_renumbered_then_one_behind_that_may_be_stored_is_not() -> None:
+    world, ends = RecordWorld([Act.TAKE, Act.TAKE, Act.TAKE, Act.MUTE]), Ends()
+    dispatcher = make_dispatcher(world)
+    (partition, _) = world.all
+    for _ in range(2):
+        dispatcher.send(ends.records(dispatcher, partition))
+    dispatcher.flush()
+    del world.records[partition][1:]  # the leader lost the second one
+    world.producers[partition].cut(1)
+    world.is_silent = True
+    for _ in range(2):
+        dispatcher.send(ends.records(dispatcher, partition))
+    world.is_silent = False
+    dispatcher.flush()
+    assert list(ends.errors) == [3]
+    assert world.payloads(partition) == [0, 2]
+
+
+def test_set_without_messages_when_one_before_it_is_renumbered_then_is_sent_as_it_is() -> None:
+    world, ends = RecordWorld([Act.TAKE, Act.TAKE, Act.TAKE, Act.NO_LEADER]), Ends()
+    dispatcher = make_dispatcher(world)
+    (partition, _) = world.all
+    for _ in range(2):
+        dispatcher.send(ends.records(dispatcher, partition))
+    dispatcher.flush()
+    del world.records[partition][1:]  # the leader lost the second one
+    world.producers[partition].cut(1)
+    world.is_silent = True
+    dispatcher.send(ends.records(dispatcher, partition))
+    empty = Delivery(partition)
+    dispatcher.send(empty)
+    world.is_silent = False
+    dispatcher.flush()
+    assert empty.result() == 2
+    assert dispatcher.is_idle
+    assert world.payloads(partition) == [0, 2]
 
 
 class Events:

@@ -5,13 +5,17 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.errors import MessageSizeTooLargeError
 from broker.producer.accumulator import Accumulator, OutgoingSet
 from broker.producer.delivery import QueuedDelivery
-from broker.producer.settings import BatchRules
-from broker.topic import TopicPartition
+from broker.producer.encoder import Packer
+from broker.producer.settings import BatchRules, ProducerSettings
+from broker.protocol.codec import Record
+from broker.topic import NO_HOME, TopicPartition
 from tests.doubles import FakeClock
 
 A, B = TopicPartition("t", 0, 0), TopicPartition("t", 0, 1)
+RECORDS = TopicPartition("t", NO_HOME, 0)
 
 
 class Queue:
@@ -223,3 +227,78 @@ def test_messages_when_anything_happens_then_each_comes_out_once_and_in_order(
     assert sent == added
     assert queue.accumulator.is_empty
     assert queue.accumulator.message_count == 0
+
+
+def record_queue(limit: int = 1 << 20) -> Accumulator:
+    rules = BatchRules(100, batch_bytes=1 << 20, linger_s=0.0)
+    return Accumulator(rules, max_record_batch_bytes=limit)
+
+
+def add_records(queue: Accumulator, *sizes: int, key: bytes = b"k") -> list[QueuedDelivery]:
+    made = []
+    for size in sizes:
+        record = Record(0, 1, key, b"")
+        made.append(QueuedDelivery(RECORDS, left_count=1, record=record))
+        queue.add(RECORDS, [bytes(size)], made[-1], 0.0)
+    return made
+
+
+def sizes_of(outgoing: OutgoingSet) -> list[list[int]]:
+    return [[len(one) for one in batch.payloads] for batch in outgoing.batches]
+
+
+def test_take_when_the_topic_has_records_then_one_batch_a_set_below_the_limit() -> None:
+    queue = record_queue(limit=1000)
+    add_records(queue, *[300] * 5)
+    packer, taken = Packer(ProducerSettings()), []
+    while found := queue.take(1.0):
+        (outgoing,) = found
+        outgoing.encode(packer)
+        assert len(outgoing.message_set) <= 1000
+        taken += sizes_of(outgoing)
+        queue.finish(outgoing)
+    assert taken == [[300, 300], [300, 300], [300]]
+
+
+def test_add_when_keys_and_headers_are_long_then_they_count_as_well() -> None:
+    queue = record_queue(limit=1000)
+    add_records(queue, 10, 10, 10, key=bytes(400))
+    (outgoing,) = queue.take(1.0)
+    assert sizes_of(outgoing) == [[10, 10]]
+
+
+def test_take_back_when_a_batch_of_records_is_too_large_then_it_is_split() -> None:
+    queue = record_queue()
+    deliveries = add_records(queue, 300, 300, 900, 300, 300)
+    flushed = queue.close_batches()
+    (outgoing,) = queue.take(1.0)
+    outgoing.encode(Packer(ProducerSettings()))
+    queue.take_back(outgoing, 800)
+    assert sizes_of(outgoing) == [[900]]
+    outgoing.complete_batches(-1, MessageSizeTooLargeError("above 800"), None, logs=False)
+    queue.finish(outgoing)
+    offset = 0
+    while found := queue.take(1.0):
+        (outgoing,) = found
+        assert sizes_of(outgoing) == [[300, 300]]
+        outgoing.encode(Packer(ProducerSettings()))
+        outgoing.complete_batches(offset, None, None, logs=False)
+        offset += outgoing.offset_span
+        queue.finish(outgoing)
+    assert [one.base_offset for one in deliveries] == [0, 1, -1, 2, 3]
+    assert all(one.is_done for one in flushed)
+    assert queue.is_empty
+
+
+def test_take_back_when_a_record_is_refused_again_then_it_fails() -> None:
+    queue = record_queue()
+    add_records(queue, 300)
+    (outgoing,) = queue.take(1.0)
+    queue.take_back(outgoing, 800)
+    outgoing.complete_batches(-1, None, None, logs=False)
+    queue.finish(outgoing)
+    (outgoing,) = queue.take(1.0)
+    queue.take_back(outgoing, 800)
+    assert sizes_of(outgoing) == [[300]]
+    queue.finish(outgoing)
+    assert queue.is_empty
