@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Collection, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from datetime import datetime
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakSet
@@ -24,7 +25,17 @@ from broker.api.errors import Closed, DeliveryFailed, Error, TimedOut
 from broker.api.producer import BATCH_BYTES, BUFFER_BYTES, CodecName, parts_of, receipts_of
 from broker.api.reader import pattern_of
 from broker.api.schema_calls import Encoders, SchemaLike
-from broker.api.values import UNSET, AcksLike, PartitionLike, Receipt, Start, Timeout, Unset, Value
+from broker.api.values import (
+    UNSET,
+    AcksLike,
+    Headers,
+    PartitionLike,
+    Receipt,
+    Start,
+    Timeout,
+    Unset,
+    Value,
+)
 from broker.client.counts import MetricsRegistry
 from broker.producer import unclosed
 from broker.producer.partitioner import Partitioner, hash_partitioner
@@ -149,10 +160,12 @@ class AsyncClient(AsyncCalls, AsyncClosedAtEnd):
     async def send(
         self,
         topic: str,
-        value: Value,
+        value: Value | None,
         *,
         key: Value | None = None,
         partition: PartitionLike | None = None,
+        headers: Headers | None = None,
+        timestamp: datetime | int | None = None,
         acks: AcksLike = Acks.COMMITTED,
         timeout: Timeout = UNSET,
     ) -> Receipt:
@@ -162,23 +175,29 @@ class AsyncClient(AsyncCalls, AsyncClosedAtEnd):
 
         Args:
             topic: made by its first message, if brokers may.
-            value: the message; text as UTF-8.
-            key: chooses the partition by its hash, and is not stored; else any partition.
+            value: the message; text as UTF-8. None, for topics of format `kafka`: the key is
+                deleted.
+            key: chooses the partition by its hash; else any partition. Topics of format `kafka`
+                store it.
             partition: the target; one that the topic has.
+            headers: names and values, which topics of format `kafka` store.
+            timestamp: a time, or milliseconds since 1970; by default now. Stored as headers are.
             acks: `COMMITTED`, `"all"` (flushed, and on all replicas in sync), `WRITTEN` or `NONE`.
             timeout: seconds; by default the client's.
 
         Raises:
             TimedOut: it is not acknowledged in time. If `outcome` is "unknown" it may be in the
                 log, or still be sent.
-            TooLarge, InvalidName, Unreachable, Closed, TypeError: as for `AsyncProducer.send`.
+            TooLarge, InvalidName, Unreachable, Closed, TypeError, ArgumentError: as for
+                `AsyncProducer.send`.
             Error: the brokers refuse it.
         """
         seconds = self._seconds(timeout)
         give_up_s = self._deadline(seconds)
-        payload = values.payload_of(value)
+        stored = values.stored_of(value, headers, timestamp)
+        payload = b"" if value is None else values.payload_of(value)
         delivery = await self._sender(acks)._queue(
-            topic, [payload], key, partition, None, give_up_s
+            topic, [payload], key, partition, None, give_up_s, stored
         )
         if not await delivery._done_by(give_up_s):
             raise _late(delivery, seconds)
@@ -236,6 +255,7 @@ class AsyncClient(AsyncCalls, AsyncClosedAtEnd):
         partitioner: Partitioner = hash_partitioner,
         on_delivery: Callable[[AsyncDelivery], object] | None = None,
         envelope: bool | None = False,
+        idempotent: bool = False,
     ) -> AsyncProducer:
         """Return a producer, which queues messages and sends them in batches.
 
@@ -250,12 +270,17 @@ class AsyncClient(AsyncCalls, AsyncClosedAtEnd):
             on_delivery: called with each delivery once it is done, in the event loop.
             envelope: whether time, host and sequence are put in front of each message, which fill
                 its `timestamp` and `headers` when it is read. None: for topics with the setting
-                `envelope=true`, for which a broker is asked once for each topic.
+                `envelope=true`, for which a broker is asked once for each topic. Topics of format
+                `kafka` get none: they store times.
+            idempotent: whether messages to topics of format `0.7` are stored once, too, when they
+                are sent again after a lost response; those of format `kafka` always are. Costs the
+                broker a second write for each batch. Messages that may be stored wait for their
+                broker, and do not go to another one.
         """
         self._check()
         client = self._access.client
         given = acks, codec, linger, batch_bytes, buffer_bytes, partitioner
-        parts = parts_of(client, *given, envelope=envelope)
+        parts = parts_of(client, *given, envelope=envelope, idempotent=idempotent)
         producer = AsyncProducer(parts, self._access, on_delivery, self)
         self._producers.add(producer)
         return producer

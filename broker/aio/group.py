@@ -20,6 +20,7 @@ from broker.api.errors import translated
 from broker.api.group import Group, OnChange
 from broker.api.values import UNSET, Timeout
 from broker.consumer.committer import AssignedPartition
+from broker.consumer.stream import Found
 from broker.errors import ConsumerTimeoutError
 from broker.protocol.codec import Message, make_message
 from broker.topic import MessagePosition, TopicPartition
@@ -167,7 +168,7 @@ def _next_messages(group: Group) -> Iterator[Message | None] | None:
 
 
 def _given_out(
-    group: Group, assigned: AssignedPartition, messages: Iterator[tuple[int, int, bytes]]
+    group: Group, assigned: AssignedPartition, messages: Iterator[Found]
 ) -> Iterator[Message | None]:
     """Give the messages of a chunk, each finished when the next is requested; in the loop.
 
@@ -176,6 +177,18 @@ def _given_out(
     partition, is_wanted, lease = assigned.partition, group._is_wanted, group._stream.lease
     topic, inner, now_s = partition.topic, assigned.next_inner, time.monotonic
     uncommitted = group._uncommitted if group._commit == "manual" else {}
+    if partition.has_records:
+        one: Message
+        for one in messages:
+            while now_s() >= lease.until_s:
+                yield None
+            if assigned.is_revoked:
+                return
+            if is_wanted is None or is_wanted(one.value):
+                uncommitted[partition] = assigned
+                yield one
+            assigned.finished = one.next_offset
+        return
     for offset, next_offset, value in messages:
         while now_s() >= lease.until_s:
             yield None

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from threading import get_ident
 from typing import Any
@@ -20,8 +21,10 @@ from broker.api.producer import ProducerCore, queued_of
 from broker.api.values import (
     UNSET,
     Addressed,
+    Headers,
     PartitionLike,
     Receipt,
+    Stored,
     Timeout,
     Value,
     payloads_of,
@@ -31,6 +34,7 @@ from broker.errors import BrokerError
 from broker.producer.delivery import Failures
 from broker.producer.partitioner import Known
 from broker.producer.parts import Parts
+from broker.protocol.codec import Record
 from broker.topic import TopicPartition
 
 logger = logging.getLogger("pylogctl")
@@ -50,6 +54,7 @@ class AsyncDelivery:
     left_count: int  # of its messages that are neither acknowledged nor failed
     failures: Failures
     can_move: bool
+    record: Record | None = None  # see `Handle`
     counted_in: int = field(default=0, init=False)
     _offset: int = field(default=-1, init=False)
     _next_offset: int = field(default=-1, init=False)
@@ -200,10 +205,12 @@ class AsyncProducer(ProducerCore, AsyncClosedAtEnd):
     async def send(
         self,
         topic: str,
-        value: Value,
+        value: Value | None,
         *,
         key: Value | None = None,
         partition: PartitionLike | None = None,
+        headers: Headers | None = None,
+        timestamp: datetime | int | None = None,
         timeout: Timeout = UNSET,
     ) -> AsyncDelivery:
         """Queue a message, and wait only while the buffer is full.
@@ -212,9 +219,13 @@ class AsyncProducer(ProducerCore, AsyncClosedAtEnd):
 
         Args:
             topic: made by its first message, if brokers may.
-            value: the message; text as UTF-8.
-            key: chooses the partition by its hash, and is not stored; else any partition.
+            value: the message; text as UTF-8. None, for topics of format `kafka`: the key is
+                deleted.
+            key: chooses the partition by its hash; else any partition. Topics of format `kafka`
+                store it.
             partition: the target; one that the topic has.
+            headers: names and values, which topics of format `kafka` store.
+            timestamp: a time, or milliseconds since 1970; by default now. Stored as headers are.
             timeout: seconds for room in the buffer, and for the first look at a topic; by default
                 the client's. What is queued is sent within the client's, or fails.
 
@@ -224,9 +235,12 @@ class AsyncProducer(ProducerCore, AsyncClosedAtEnd):
                 nothing is queued.
             Unreachable: no broker was ever found.
             Closed: the producer is closed.
-            TypeError: value, key or partition is of another type.
+            TypeError: value, key, partition, headers or timestamp is of another type.
+            ArgumentError: the topic is of format 0.7, which does not store what is given.
         """
-        return await self._queue(topic, [values.payload_of(value)], key, partition, timeout)
+        stored = values.stored_of(value, headers, timestamp)
+        payload = b"" if value is None else values.payload_of(value)
+        return await self._queue(topic, [payload], key, partition, timeout, stored=stored)
 
     async def send_many(
         self,
@@ -279,6 +293,7 @@ class AsyncProducer(ProducerCore, AsyncClosedAtEnd):
         partition: PartitionLike | None,
         timeout: Timeout,
         give_up_s: float | None = None,
+        stored: Stored | None = None,
     ) -> AsyncDelivery:
         """Queue messages for one partition; `give_up_s` (`loop.time`) replaces `timeout`."""
         self._validate()
@@ -286,11 +301,6 @@ class AsyncProducer(ProducerCore, AsyncClosedAtEnd):
             self._seconds(timeout)  # it is a number
         key_bytes = values.key_of(key)
         try:
-            if (stamper := self._parts.stamper) is not None:
-                if not stamper.knows(values.topic_of(topic)):
-                    await self._in_thread(partial(stamper.stamp, topic, []))  # it asks a broker
-                payloads = stamper.stamp(topic, payloads)
-            payloads = self._parts.packer.payloads(payloads)
             count = len(payloads)
             self._in_turn_count += count
             if self._in_turn_count >= _MESSAGES_A_TURN:
@@ -302,11 +312,19 @@ class AsyncProducer(ProducerCore, AsyncClosedAtEnd):
                 target = await self._find_target(topic, key_bytes, partition, known, limit_s)
             else:
                 target = self._parts.partitions.choose(topic, key_bytes, known)
+            record = values.record_for(target, key_bytes, stored)
+            if record is None and (stamper := self._parts.stamper) is not None:
+                if not stamper.knows(topic):
+                    await self._in_thread(partial(stamper.stamp, topic, []))  # it asks a broker
+                payloads = stamper.stamp(topic, payloads)
+            payloads = self._parts.packer.payloads(payloads)
             size_bytes = sum(map(len, payloads))
-            delivery = AsyncDelivery(
-                target, count, self._parts.failures, key is None and partition is None
-            )
-            lane = self._sending.lane(target.home)
+            can_move = key is None and partition is None and record is None
+            delivery = AsyncDelivery(target, count, self._parts.failures, can_move, record)
+            if record is not None:
+                self._parts.packer.validate_records(delivery, payloads)
+            home = self._parts.partitions.first_leader(target) if record else target.home
+            lane = self._sending.lane(home)
             if not lane.has_room(count, size_bytes):
                 limit_s = self._deadline(timeout, give_up_s)
                 await self._wait_for_room(lane, count, size_bytes, target, limit_s)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 from broker.aio.access import AsyncAccess
 from broker.aio.producer import AsyncDelivery, AsyncProducer
 from broker.api.schema_calls import Encoders
-from broker.api.schema_producer import SendOptions
+from broker.api.schema_producer import MessageOptions, SendOptions
 from broker.api.values import topic_of
 from broker.producer.parts import Parts
 
@@ -35,7 +35,9 @@ class AsyncSchemaProducer(AsyncProducer):
         super().__init__(parts, access, on_delivery, client)
         self._encoders = encoders
 
-    async def send(self, topic: str, value: object, **named: Unpack[SendOptions]) -> AsyncDelivery:
+    async def send(
+        self, topic: str, value: object, **named: Unpack[MessageOptions]
+    ) -> AsyncDelivery:
         """Queue a value; see `AsyncProducer.send`. The first one of a topic looks its schema up."""
         return await super().send(topic, *await self._encoded(topic, [value]), **named)
 

@@ -122,7 +122,10 @@ class SendLoop:
         lane = self._lanes.get(home)
         if lane is None:
             accumulator = Accumulator(
-                self._rules.batches, partial(self._end_set, home), self._dispatcher.counts
+                self._rules.batches,
+                partial(self._end_set, home),
+                self._dispatcher.counts,
+                self._parts.settings.max_message_bytes,
             )
             lane = self._lanes[home] = Lane(home, accumulator)
         return lane

@@ -11,6 +11,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -36,7 +37,17 @@ from broker.api.replica_calls import ReplicaCalls
 from broker.api.schema_calls import Encoders, SchemaCalls, SchemaLike
 from broker.api.setting_calls import SettingCalls
 from broker.api.topic_calls import TopicCalls
-from broker.api.values import UNSET, AcksLike, PartitionLike, Receipt, Start, Stop, Timeout, Value
+from broker.api.values import (
+    UNSET,
+    AcksLike,
+    Headers,
+    PartitionLike,
+    Receipt,
+    Start,
+    Stop,
+    Timeout,
+    Value,
+)
 from broker.client.cluster import Cluster, locked
 from broker.client.connection import Connection, parse_broker_list
 from broker.client.counts import MetricsRegistry
@@ -208,10 +219,12 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, S
     def send(
         self,
         topic: str,
-        value: Value,
+        value: Value | None,
         *,
         key: Value | None = None,
         partition: PartitionLike | None = None,
+        headers: Headers | None = None,
+        timestamp: datetime | int | None = None,
         acks: AcksLike = Acks.COMMITTED,
         timeout: Timeout = UNSET,
     ) -> Receipt:
@@ -219,21 +232,34 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, S
 
         Args:
             topic: made by its first message, if brokers may.
-            value: the message; text as UTF-8.
-            key: chooses the partition by its hash, and is not stored; else any partition.
+            value: the message; text as UTF-8. None, for topics of format `kafka`: the key is
+                deleted.
+            key: chooses the partition by its hash; else any partition. Topics of format `kafka`
+                store it.
             partition: the target; one that the topic has.
+            headers: names and values, which topics of format `kafka` store.
+            timestamp: a time, or milliseconds since 1970; by default now. Stored as headers are.
             acks: `COMMITTED`, `"all"` (flushed, and on all replicas in sync), `WRITTEN` or `NONE`.
             timeout: seconds; by default the client's.
 
         Raises:
             TimedOut: it is not acknowledged in time. If `outcome` is "unknown" it may be in the
                 log, or still be sent.
-            TooLarge, InvalidName, Unreachable, Closed, TypeError: as for `Producer.send`.
+            TooLarge, InvalidName, Unreachable, Closed, TypeError, ArgumentError: as for
+                `Producer.send`.
             Error: the brokers refuse it.
         """
         sender = self._sender(acks)
         with self._call(timeout):
-            delivery = sender.send(topic, value, key=key, partition=partition, timeout=None)
+            delivery = sender.send(
+                topic,
+                value,
+                key=key,
+                partition=partition,
+                headers=headers,
+                timestamp=timestamp,
+                timeout=None,
+            )
             return delivery.result(None)
 
     def send_many(
@@ -285,6 +311,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, S
         partitioner: Partitioner = hash_partitioner,
         on_delivery: Callable[[Delivery], object] | None = None,
         envelope: bool | None = False,
+        idempotent: bool = False,
     ) -> Producer:
         """Return a producer, which queues messages and sends them in batches.
 
@@ -299,11 +326,16 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, S
             on_delivery: called with each delivery once it is done, by threads of the producer.
             envelope: whether time, host and sequence are put in front of each message, which fill
                 its `timestamp` and `headers` when it is read. None: for topics with the setting
-                `envelope=true`, for which a broker is asked once for each topic.
+                `envelope=true`, for which a broker is asked once for each topic. Topics of format
+                `kafka` get none: they store times.
+            idempotent: whether messages to topics of format `0.7` are stored once, too, when they
+                are sent again after a lost response; those of format `kafka` always are. Costs the
+                broker a second write for each batch. Messages that may be stored wait for their
+                broker, and do not go to another one.
         """
         self._raise_if_closed()
         given = acks, codec, linger, batch_bytes, buffer_bytes, partitioner
-        parts = parts_of(self, *given, envelope=envelope)
+        parts = parts_of(self, *given, envelope=envelope, idempotent=idempotent)
         return self._keep(Producer(parts, on_delivery, self._forget))
 
     def schema_producer(

@@ -204,7 +204,8 @@ class ClusterCalls(Access):
         Args:
             partition: `"orders[0-1]"`, or a `TopicPartition`.
             directory: a data directory of the broker, as its settings name it.
-            broker: whose log, of a partition with replicas; by default its home broker's.
+            broker: whose log, of a partition with replicas; by default its home broker's, or its
+                leader's.
             timeout: seconds until it is moved; by default the client's, None for no limit.
 
         Raises:
@@ -214,8 +215,7 @@ class ClusterCalls(Access):
             TimedOut: it is still being moved, and that goes on.
             Unreachable: the broker was lost; the log is whole, in one directory or the other.
         """
-        from broker.admin.brokers import find_broker
-        from broker.admin.log_moves import move_log, parse_log_name
+        from broker.admin.log_moves import find_holder, move_log, parse_log_name
 
         if isinstance(partition, str):
             partition = parse_log_name(partition)
@@ -226,7 +226,7 @@ class ClusterCalls(Access):
             )
         if not isinstance(directory, str):
             raise TypeError(f"give the directory as str, not {type(directory).__name__}")
-        home = partition.home if broker is None else values.broker_id_of(broker)
+        broker_id = None if broker is None else values.broker_id_of(broker)
         with self._waiting(timeout) as seconds:
-            address = find_broker(Side(self._cluster, self._connect), home)
+            address = find_holder(Side(self._cluster, self._connect), partition, broker_id)
             return move_log(self._connect, address, partition, directory, timeout_s=seconds)

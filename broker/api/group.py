@@ -24,19 +24,20 @@ from broker.client.cluster import Connect
 from broker.client.counts import ClientCounts
 from broker.client.registry_cluster import RegistryCluster
 from broker.closing import SelfClosing
-from broker.consumer.chunk import GroupMessage, InnerMessage
+from broker.consumer.chunk import GroupMessage, InnerMessage, RecordMessage
 from broker.consumer.committer import AheadCommits, AssignedPartition
 from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist
 from broker.consumer.offset_store import OffsetStore, position_after
-from broker.consumer.stream import Assigned, ConsumerStream
+from broker.consumer.stream import Assigned, ConsumerStream, Found
 from broker.errors import ArgumentError, ConsumerTimeoutError
 from broker.patterns import Pattern
 from broker.positions import Absolute, Mark, Position
 from broker.producer import unclosed
 from broker.protocol.client_requests import PayloadFilter
 from broker.protocol.codec import Message, decode_messages, make_message
+from broker.protocol.read_message import messages_of_records
 from broker.topic import TopicPartition
 from broker.zk.registry import Registry
 
@@ -245,8 +246,11 @@ class Group(Iterator[Message], SelfClosing):
             self._in_hand = message
             if is_manual and (assigned := self._stream.current) is not None:
                 self._uncommitted[assigned.partition] = assigned
-            inner = message.inner if isinstance(message, InnerMessage) else 0
-            yield make_message(*message, inner)
+            if isinstance(message, RecordMessage):
+                yield message.message
+            else:
+                inner = message.inner if isinstance(message, InnerMessage) else 0
+                yield make_message(*message, inner)
 
     def _committed_first(self) -> Iterator[Message]:
         while True:
@@ -264,16 +268,28 @@ class Group(Iterator[Message], SelfClosing):
         if found is None:
             return None
         assigned, messages = found
-        bounds = ((offset, next_offset) for offset, next_offset, _ in copy(messages))
+        bounds = (
+            ((one.offset, one.next_offset) for one in copy(messages))
+            if assigned.partition.has_records
+            else ((offset, next_offset) for offset, next_offset, _ in copy(messages))
+        )
         count = self._ahead.commit(assigned, bounds)
         if not count:
             self._stream.rewind_current()
         return self._handed_out(assigned, islice(messages, count))
 
     def _handed_out(
-        self, assigned: AssignedPartition, messages: Iterator[tuple[int, int, bytes]]
+        self, assigned: AssignedPartition, messages: Iterator[Found]
     ) -> Iterator[Message]:
         partition, is_wanted, inner = assigned.partition, self._is_wanted, assigned.next_inner
+        if partition.has_records:
+            message: Message
+            for message in messages:
+                if not self._stream.hand_out(assigned, position_after(message)):
+                    return
+                if is_wanted is None or is_wanted(message.value):
+                    yield message
+            return
         for offset, next_offset, value in messages:
             message = make_message(partition.topic, partition, offset, next_offset, value, inner)
             if next_offset == offset or inner:
@@ -288,6 +304,13 @@ class Group(Iterator[Message], SelfClosing):
     ) -> tuple[list[Message], errors.InvalidMessageError | None]:
         """Move past the data of a chunk; return its messages, and why the next one is corrupt."""
         skip, partition = assigned.inner, assigned.partition
+        if partition.has_records:
+            try:
+                records = assigned.take_records()
+            except errors.InvalidMessageError as error:
+                assigned.is_blocked = True
+                return [], error
+            return messages_of_records(Message, partition, records, assigned.offset), None
         messages, valid_bytes, fault = decode_messages(
             assigned.data, assigned.offset, partition.topic, partition
         )
@@ -366,11 +389,14 @@ class Group(Iterator[Message], SelfClosing):
                 workers.stop()
                 return
             seek_count = self._seek_counts.get(assigned.partition, 0)
-            messages, fault = self._take(assigned)
-            workers.add(ChunkWork(assigned, messages, assigned.offset, seek_count))
+            while True:
+                messages, fault = self._take(assigned)
+                workers.add(ChunkWork(assigned, messages, assigned.offset, seek_count))
+                if fault is not None:
+                    raise fault
+                if not assigned.has_batches:
+                    break
             quiet_since_s = time.monotonic()
-            if fault is not None:
-                raise fault
 
     def _may_handle(self, work: ChunkWork) -> bool:
         """Return whether work is still of this member, once that is certain."""

@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 from broker import deadlines
@@ -17,8 +18,10 @@ from broker.api.errors import Closed, Error, Partial, TimedOut, public, translat
 from broker.api.values import (
     UNSET,
     Addressed,
+    Headers,
     PartitionLike,
     Receipt,
+    Stored,
     Timeout,
     Unset,
     Value,
@@ -139,6 +142,7 @@ def parts_of(
     partitioner: Partitioner = hash_partitioner,
     *,
     envelope: bool | None = False,
+    idempotent: bool = False,
 ) -> Parts:
     """Return what a producer of a client sends with; raise if an argument is not valid."""
     values.number_of("linger", linger, 0)
@@ -162,6 +166,7 @@ def parts_of(
         queueing=QueueRules(
             batches, lingers_when_full=False, refresh_s=MAX_AGE_S, logs_failures=False
         ),
+        is_idempotent=idempotent,
     )
     return Parts(
         cluster=client._cluster,
@@ -270,19 +275,25 @@ class Producer(ProducerCore, ClosedAtEnd):
     def send(
         self,
         topic: str,
-        value: Value,
+        value: Value | None,
         *,
         key: Value | None = None,
         partition: PartitionLike | None = None,
+        headers: Headers | None = None,
+        timestamp: datetime | int | None = None,
         timeout: Timeout = UNSET,
     ) -> Delivery:
         """Queue a message, and wait only while the buffer is full.
 
         Args:
             topic: made by its first message, if brokers may.
-            value: the message; text as UTF-8.
-            key: chooses the partition by its hash, and is not stored; else any partition.
+            value: the message; text as UTF-8. None, for topics of format `kafka`: the key is
+                deleted.
+            key: chooses the partition by its hash; else any partition. Topics of format `kafka`
+                store it.
             partition: the target; one that the topic has.
+            headers: names and values, which topics of format `kafka` store.
+            timestamp: a time, or milliseconds since 1970; by default now. Stored as headers are.
             timeout: seconds for room in the buffer, and for the first look at a topic; by default
                 the client's. What is queued is sent within the client's, or fails.
 
@@ -292,9 +303,12 @@ class Producer(ProducerCore, ClosedAtEnd):
                 nothing is queued.
             Unreachable: no broker was ever found.
             Closed: the producer is closed.
-            TypeError: value, key or partition is of another type.
+            TypeError: value, key, partition, headers or timestamp is of another type.
+            ArgumentError: the topic is of format 0.7, which does not store what is given.
         """
-        return self._send(topic, [values.payload_of(value)], key, partition, timeout)
+        stored = values.stored_of(value, headers, timestamp)
+        payload = b"" if value is None else values.payload_of(value)
+        return self._send(topic, [payload], key, partition, timeout, stored)
 
     def send_many(
         self,
@@ -344,6 +358,7 @@ class Producer(ProducerCore, ClosedAtEnd):
         key: Value | None,
         partition: PartitionLike | None,
         timeout: Timeout,
+        stored: Stored | None = None,
     ) -> Delivery:
         if self._is_closed:
             raise Closed("the producer is closed")
@@ -359,15 +374,19 @@ class Producer(ProducerCore, ClosedAtEnd):
                     if is_final or self._pool.is_own_thread():
                         raise
                     target = repeated(lambda: self._target(topic, key_bytes, partition), retries)
-                if self._parts.stamper is not None:
+                record = values.record_for(target, key_bytes, stored)
+                if self._parts.stamper is not None and record is None:
                     payloads = self._parts.stamper.stamp(topic, payloads)
                 payloads = self._parts.packer.payloads(payloads)
                 inner = QueuedDelivery(
                     target,
                     failures=self._parts.failures,
                     left_count=len(payloads),
-                    can_move=key is None and partition is None,
+                    can_move=key is None and partition is None and record is None,
+                    record=record,
                 )
+                if record is not None:
+                    self._parts.packer.validate_records(inner, payloads)
                 delivery = Delivery(self, inner)
                 self._pool.put(payloads, inner)
         except BrokerError as error:  # as `translated` does, which takes longer

@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import compress
 from queue import Empty
@@ -29,7 +30,8 @@ from broker.errors import ArgumentError, InvalidPatternError, TopicNotFoundError
 from broker.patterns import Pattern, from_re2
 from broker.positions import Mark, OffsetRange, resolve
 from broker.protocol.client_requests import PayloadFilter
-from broker.protocol.codec import Fault, Message, decode_messages, scan
+from broker.protocol.codec import Fault, Message, decode_messages, scan, scan_batches
+from broker.protocol.read_message import messages_of_records
 from broker.topic import ReadRange, TopicPartition
 
 _MAX_WAIT_MS = 500
@@ -257,6 +259,7 @@ class Reader(Iterator[Message], SelfClosing):
         self._in_hand: list[Message] = []
         self._left = iter(self._in_hand)
         self._fault: tuple[PartitionReader, Fault] | None = None  # behind what is in hand
+        self._undecoded: PartitionReader | None = None  # has record batches that are left
         timeout_s = math.inf if order.timeout_s is None else order.timeout_s
         # half of the time: then there is time for another broker that leads
         response_s = (_NO_TIMEOUT_S if order.timeout_s is None else timeout_s) / 2
@@ -321,24 +324,41 @@ class Reader(Iterator[Message], SelfClosing):
             self._end(None)
             return False
         partition, is_wanted = reader.partition, self._is_wanted
-        messages, valid_bytes, fault = decode_messages(
-            reader.data, reader.offset, partition.topic, partition
-        )
-        values.cut_to(messages, reader.inner, reader.end)
+        valid_bytes, fault = 0, Fault.NONE
+        if partition.has_records:
+            messages = self._take_records(reader)
+        else:
+            messages, valid_bytes, fault = decode_messages(
+                reader.data, reader.offset, partition.topic, partition
+            )
+            values.cut_to(messages, reader.inner, reader.end)
         if is_wanted is not None:
             selected = is_wanted.select([one.value for one in messages])
             messages[:] = compress(messages, selected)
         if self._limit is not None:
             del messages[self._limit :]
             self._limit -= len(messages)
-        self._take(reader, valid_bytes, fault, len(messages))
+        if not partition.has_records:
+            self._take(reader, valid_bytes, fault, len(messages))
         self._in_hand = messages
         self._left = iter(messages)
         return True
 
+    def _take_records(self, reader: PartitionReader) -> list[Message]:
+        with self._ending():
+            records = reader.take_records()
+        self._note_left(reader)
+        return messages_of_records(Message, reader.partition, records, reader.offset)
+
+    def _note_left(self, reader: PartitionReader) -> None:
+        self._undecoded = reader if reader.has_batches else None
+        self.positions[reader.partition] = reader.offset
+
     def _next_batch(self) -> Batch | None:
         """Return the whole messages of the next chunk, None at the end."""
         while (reader := self._next_chunk()) is not None:
+            if reader.partition.has_records:
+                return self._take_batches(reader)
             start, skip, data = reader.offset, reader.inner, reader.data
             found = scan(data)
             self._take(reader, found.valid_bytes, found.fault, found.entry_count)
@@ -347,16 +367,43 @@ class Reader(Iterator[Message], SelfClosing):
         self._end(None)
         return None
 
+    def _take_batches(self, reader: PartitionReader) -> Batch:
+        """Return the whole batches of a chunk of a topic of format `kafka`."""
+        start, data = reader.offset, reader.batches
+        found = scan_batches(data)
+        with self._ending():
+            if not found.batches:
+                raise reader.corrupt(found.fault)
+        count = sum(one.record_count for one in found.batches)
+        reader.take_batches(found.valid_bytes, found.batches[-1].next_offset, count)
+        self._note_left(reader)
+        return Batch(
+            reader.partition, start, data[: found.valid_bytes], 0, reader.end, reader.offset
+        )
+
     def _next_chunk(self) -> PartitionReader | None:
         """Return a partition that has data, None at the end; `Empty` if `poll` is over."""
         if self._closed.is_set():
             if self._why_closed is None or isinstance(self._why_closed, Closed):
                 return None
             raise self._why_closed
+        if (undecoded := self._undecoded) is not None:
+            self._undecoded = None
+            if undecoded.has_batches:  # else it was sought away
+                return undecoded
+        with self._ending():
+            self._raise_fault()
+            found = next(self._chunks, None)
+        if isinstance(found, Empty):
+            raise found
+        return found
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """End the iteration by an error of the block."""
         try:
             with translated():
-                self._raise_fault()
-                found = next(self._chunks, None)
+                yield
         except ValueError:
             self._raise_if_in_use()
             self._end(None)
@@ -364,9 +411,6 @@ class Reader(Iterator[Message], SelfClosing):
         except BaseException as error:
             self._end(error if isinstance(error, Error) else None)
             raise
-        if isinstance(found, Empty):
-            raise found
-        return found
 
     def _raise_if_in_use(self) -> None:
         if inspect.getgeneratorstate(self._chunks) == inspect.GEN_RUNNING:

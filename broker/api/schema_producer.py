@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import TypedDict, Unpack
 
 from broker.api.errors import translated
 from broker.api.producer import Delivery, Producer
 from broker.api.schema_calls import Encoders
-from broker.api.values import PartitionLike, Timeout, Value, topic_of
+from broker.api.values import Headers, PartitionLike, Timeout, Value, topic_of
 from broker.producer.parts import Parts
 
 
 class SendOptions(TypedDict, total=False):
-    """The options of `Producer.send`."""
+    """The options of `Producer.send_many`."""
 
     key: Value | None
     partition: PartitionLike | None
     timeout: Timeout
+
+
+class MessageOptions(SendOptions, total=False):
+    """The options of `Producer.send` for a single message."""
+
+    headers: Headers | None
+    timestamp: datetime | int | None
 
 
 class SchemaProducer(Producer):
@@ -39,7 +47,7 @@ class SchemaProducer(Producer):
         super().__init__(parts, on_delivery, on_close)
         self._encoders = encoders
 
-    def send(self, topic: str, value: object, **named: Unpack[SendOptions]) -> Delivery:
+    def send(self, topic: str, value: object, **named: Unpack[MessageOptions]) -> Delivery:
         """Queue a value; see `Producer.send`. The first one of a topic looks its schema up."""
         return super().send(topic, *self._encoded(topic, [value]), **named)
 

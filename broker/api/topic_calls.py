@@ -12,11 +12,17 @@ from broker.api import values
 from broker.api.access import Access, AnyClient, limit_of
 from broker.api.errors import Closed, NoZooKeeper, translated
 from broker.api.reader import ranges_of, readable, reading_of, select
-from broker.api.values import UNSET, PartitionLike, Start, Stop, Timeout
+from broker.api.values import UNSET, PartitionLike, Start, Stop, Timeout, TopicFormat
 from broker.client.cluster import are_same
 from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import ArgumentError
-from broker.topic import MAX_PARTITIONS, TopicPartition, validate_topic_name
+from broker.topic import (
+    FORMAT_KAFKA,
+    FORMATS,
+    MAX_PARTITIONS,
+    TopicPartition,
+    validate_topic_name,
+)
 
 if TYPE_CHECKING:  # what does the work is imported by the calls, as most programs make none of them
     from broker.admin.copies import CopyReport
@@ -70,6 +76,7 @@ class TopicCalls(Access):
         partitions_per_broker: int | None = None,
         replicas: int | None = None,
         brokers: Collection[int] | None = None,
+        format: TopicFormat | None = None,
         settings: Mapping[str, str | int | bool] = MappingProxyType({}),
         exist_ok: bool = False,
         plan: bool = False,
@@ -85,6 +92,9 @@ class TopicCalls(Access):
             replicas: copies of each partition, which the controller spreads over the brokers; they
                 need ZooKeeper. None for a topic without.
             brokers: ids of those to create it on; by default all that are live. Without `replicas`.
+            format: for life: `"0.7"` or `"kafka"`; by default `log.format` of the brokers. With
+                ZooKeeper, topics of the format kafka have replicas, by default as many as
+                `default.replication.factor` says. Without, they are on one broker.
             settings: where not those of brokers, such as `{"min.insync.replicas": 2}`; with
                 `replicas`.
             exist_ok: leave a topic that exists as it is, and return it.
@@ -92,7 +102,7 @@ class TopicCalls(Access):
             timeout: seconds; by default the client's.
 
         Raises:
-            TopicExists: it exists, and not `exist_ok`.
+            TopicExists: it exists, and not `exist_ok`; or it exists with another `format`.
             Conflict: there are fewer live brokers than `replicas`; or a `partition.count` that was
                 set before is larger.
             UnknownBroker: no live broker has one of the ids.
@@ -114,13 +124,16 @@ class TopicCalls(Access):
                 raise ArgumentError("the controller places replicas: leave out `brokers`")
             if partitions_per_broker is not None:
                 raise ArgumentError("the controller places replicas: give the total, `partitions`")
-        elif texts:
+        elif texts and format != FORMAT_KAFKA:
             raise ArgumentError("`settings` are for topics with `replicas`")
+        if format not in (None, *FORMATS):
+            raise ArgumentError(f"format is one of {', '.join(map(repr, FORMATS))}, not {format!r}")
         with self._asking(timeout) as side:
-            if replicas is not None and not self._cluster_id():
+            is_alone = replicas == 1 and format == FORMAT_KAFKA
+            if replicas is not None and not is_alone and not self._cluster_id():
                 raise NoZooKeeper("these brokers have no ZooKeeper, which replicas need")
             is_per_broker = partitions_per_broker is not None
-            wanted = NewTopic(name, count, is_per_broker, replicas, chosen, texts)
+            wanted = NewTopic(name, count, is_per_broker, replicas, chosen, texts, format or "")
             return create(side, wanted, exist_ok=exist_ok, is_plan=plan)
 
     def alter_topic(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import partial
@@ -11,7 +12,9 @@ from broker.errors import ArgumentError
 from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.positions import Absolute, ByTime, Mark, Position, parse_range
 from broker.protocol.client_requests import Acks
-from broker.protocol.codec import Message, decode_messages
+from broker.protocol.codec import Message, Record, decode_messages, decode_records
+from broker.protocol.message_set import raise_fault
+from broker.protocol.read_message import messages_of_records
 from broker.times import epoch_ms
 from broker.topic import MessagePosition, TopicPartition
 
@@ -24,12 +27,18 @@ Value = bytes | str | bytearray | memoryview
 Addressed = tuple[str, Value] | tuple[str, Value, Value | None]
 """A message with its topic, and with a key, if it has one."""
 
+Headers = Mapping[str, Value | None] | Iterable[tuple[str, Value | None]]
+"""Headers of a message, by name; a name may stand several times in pairs."""
+
 AcksLike = Acks | Literal["all", -1, 0, 1]
 """Acknowledgements, also by the words and numbers of Kafka: `"all"` is `Acks.COMMITTED`."""
 
+TopicFormat = Literal["0.7", "kafka"]
+"""What a topic has for life: message sets as in Kafka 0.7, or Kafka's record batches."""
+
 PartitionLike = int | str | TopicPartition
 """A partition: `"2-0"` (home broker and index), a `TopicPartition`, its `str` (`"orders[2-0]"`),
-or an index on every broker."""
+or an index on every broker; in the format kafka its number."""
 
 Place = int | str | datetime
 """A place in a partition: an offset, a word of `--offset` such as `"@-10m"`, or a time."""
@@ -61,7 +70,7 @@ class Receipt(NamedTuple):
 
     `offset` is that of the first, `next_offset` the one after the last. Both are -1 without
     acknowledgements, and for brokers of 0.7, which send none. Messages that were compressed
-    together share the offsets of their set.
+    together share the offsets of their set, but in topics of format `kafka`.
     """
 
     topic: str
@@ -82,7 +91,10 @@ def cut_to(messages: list[Message], skip: int, end: MessagePosition | None) -> N
 
 
 class Batch:
-    """Messages of one partition as they are in the log: `data` is what starts at offset `start`."""
+    """Messages of one partition as they are in the log: `data` is what starts at offset `start`.
+
+    Of a topic of format `kafka` it is whole record batches, of which the first can start before.
+    """
 
     __module__ = "pylogctl"
     __slots__ = ("_skip", "_stop", "data", "end", "partition", "start", "topic")
@@ -94,11 +106,12 @@ class Batch:
         data: memoryview,
         skip: int = 0,  # messages of the first entry, a wrapper, that are before the start
         stop: MessagePosition | None = None,  # inside the last entry, a wrapper
+        end: int | None = None,  # of record batches, whose bytes do not tell it
     ) -> None:
         self.topic: str = partition.topic
         self.partition: TopicPartition = partition
         self.start: int = start
-        self.end: int = start + len(data)
+        self.end: int = start + len(data) if end is None else end
         self.data: memoryview = data
         self._skip = skip
         self._stop = stop
@@ -108,9 +121,25 @@ class Batch:
 
     def messages(self) -> list[Message]:
         """Return the messages."""
+        if self.partition.has_records:
+            return self._records()
         messages, _, _ = decode_messages(self.data, self.start, self.topic, self.partition)
         cut_to(messages, self._skip, self._stop)
         return messages
+
+    def _records(self) -> list[Message]:
+        """Return those of the range: the first batch can start before, the last one end behind."""
+        found: list[Record] = []
+        left = self.data
+        while len(left):
+            decoded = decode_records(left)
+            if not decoded.valid_bytes:
+                raise_fault(decoded.fault, self.start)
+            found += decoded.records
+            left = left[decoded.valid_bytes :]
+        end = self.end if self._stop is None else self._stop.offset
+        inside = [one for one in found if self.start <= one.offset < end]
+        return messages_of_records(Message, self.partition, inside, self.end)
 
     def values(self) -> list[bytes]:
         """Return the values of the messages."""
@@ -143,6 +172,67 @@ def _bytes_of(value: object) -> bytes | None:
     if isinstance(value, str):
         return value.encode()
     return bytes(value) if isinstance(value, bytearray | memoryview) else None
+
+
+class Stored(NamedTuple):
+    """What topics of format `kafka` store of a message besides its value and key."""
+
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp_ms: int | None  # None for the time at which it is sent
+    is_null: bool  # it has no value, which deletes its key
+
+    def record(self, key: bytes | None) -> Record:
+        """Return the record of a message, with nothing for a value, and without a place."""
+        time_ms = time.time_ns() // 1_000_000 if self.timestamp_ms is None else self.timestamp_ms
+        return Record(0, time_ms, key, None if self.is_null else b"", self.headers)
+
+
+NOTHING_STORED = Stored((), None, is_null=False)
+
+
+def stored_of(
+    value: object, headers: Headers | None, timestamp: datetime | int | None
+) -> Stored | None:
+    """Return what is stored of a message besides value and key; None if nothing was given."""
+    if value is not None and headers is None and timestamp is None:
+        return None
+    time_ms: int | None = None
+    if isinstance(timestamp, int) and not isinstance(timestamp, bool):
+        time_ms = timestamp
+        whole_of("timestamp", timestamp, 0)
+    elif timestamp is not None:
+        time_ms = ms_of("timestamp", timestamp)
+    return Stored(_headers_of(headers), time_ms, value is None)
+
+
+def _headers_of(given: Headers | None) -> tuple[tuple[str, bytes | None], ...]:
+    pairs: Any = given.items() if isinstance(given, Mapping) else given or ()
+    found = []
+    for one in pairs:
+        if not isinstance(one, tuple) or len(one) != 2:
+            raise TypeError(f"give headers as a mapping, or as pairs (name, value), not {one!r}")
+        name, value = one
+        content = _bytes_of(value)
+        if content is None and value is not None:
+            raise TypeError(f"give header '{name}' as bytes or str, not {type(value).__name__}")
+        found.append((text_of("the name of a header", name), content))
+    return tuple(found)
+
+
+def record_for(target: TopicPartition, key: bytes | None, stored: Stored | None) -> Record | None:
+    """Return the record of a message to a partition; None in format 0.7, which has none.
+
+    `ArgumentError` if something is given that the format does not store.
+    """
+    if target.has_records:
+        return (stored or NOTHING_STORED).record(key)
+    if stored is not None:
+        raise ArgumentError(
+            f"topic '{target.topic}' is of format 0.7, which stores no headers, timestamps and "
+            "messages without a value; a key only chooses the partition there",
+            hints=["topics of format kafka store them"],
+        )
+    return None
 
 
 def payloads_of(values: Iterable[Value]) -> list[bytes]:
@@ -278,7 +368,7 @@ def matcher_of(partition: PartitionLike) -> Callable[[TopicPartition], bool]:
     if isinstance(value, int) and not isinstance(value, bool):
         return PartitionPattern(None, value, value).matches
     raise TypeError(
-        "give the partition as an index, as 'HOME-INDEX' or as a TopicPartition, not "
+        "give the partition as an index, as its name or as a TopicPartition, not "
         f"{type(value).__name__}"
     )
 

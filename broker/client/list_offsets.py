@@ -137,8 +137,12 @@ class OffsetLister(SelfClosing):
     def by_time(self, partition: TopicPartition, time_ms: int, *, rounded_up: bool) -> int | None:
         """Return the start of the last segment written before `time_ms` (milliseconds since 1970).
 
-        If `rounded_up`, that of the segment after it. None if there is no such segment.
+        If `rounded_up`, that of the segment after it. None if there is no such segment. Of a topic
+        of format `kafka` it is the first record of this time or later, else the end.
         """
+        if partition.has_records:
+            offset = self.query(partition, OffsetKind.BEFORE_TIME, time_ms).offset
+            return offset if offset >= 0 else self.latest(partition)
         found = self._offsets(partition, time_ms, 1)
         if not rounded_up:
             return found[0] if found else None

@@ -14,7 +14,7 @@ from broker.client.controller_client import ask_any, cluster_metadata
 from broker.cluster_state import PartitionState
 from broker.ids import NO_LEADER
 from broker.protocol.responses import BrokerAddress
-from broker.topic import TopicPartition
+from broker.topic import NO_HOME, TopicPartition
 
 if TYPE_CHECKING:
     from broker.zk.registry import Registry
@@ -75,9 +75,9 @@ class RegisteredCluster(Cluster):
             self._read_led([partition.topic])
             found = brokers.get(self.leader_id(partition)) or brokers.get(partition.home)
         if found is None:
-            raise errors.BrokerUnreachableError(
-                f"{partition} is on broker {partition.home}, which is not in the registry"
-            )
+            home = f"is on broker {partition.home}, which is not in the registry"
+            reason = home if partition.home != NO_HOME else "has no leader"
+            raise errors.BrokerUnreachableError(f"{partition} {reason}")
         return found
 
     def leader_id(self, partition: TopicPartition) -> int:

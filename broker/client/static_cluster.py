@@ -17,7 +17,7 @@ from broker.protocol import responses
 from broker.protocol.client_requests import ClusterMetadataRequest, MetadataRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import FetchRequest
-from broker.topic import TopicPartition, validate_topic_name
+from broker.topic import NO_HOME, TopicPartition, validate_topic_name
 
 _MAX_PROBED_PARTITIONS = 1024
 
@@ -352,10 +352,18 @@ class StaticCluster:
         return sorted(one for answer in self._answers((topic,)) for one in answer.partitions)
 
     def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
-        """Return the home brokers of each topic's partitions that have no leader."""
+        """Return the home brokers of each topic's partitions that have no leader.
+
+        Partitions that have no home wait for the brokers that were in sync last.
+        """
         return {
             topic: sorted(
-                {one.partition.home for one in self._partitions(topic) if one.leader == NO_LEADER}
+                {
+                    id
+                    for one in self._partitions(topic)
+                    if one.leader == NO_LEADER
+                    for id in (one.isr if one.partition.home == NO_HOME else (one.partition.home,))
+                }
             )
             for topic in topics
         }
@@ -366,15 +374,16 @@ class StaticCluster:
         if self._is_stale or leader in (None, NO_LEADER):
             self._answers((partition.topic,))
             leader = self._leader_id(partition)
+        if partition.home == NO_HOME and leader in (None, NO_LEADER):
+            raise errors.BrokerUnreachableError(f"{partition} has no leader")
         if leader == NO_LEADER:
-            raise errors.BrokerUnreachableError(
-                f"{partition} has no leader: broker {partition.home} is away"
-            )
+            away = "" if partition.has_records else f": broker {partition.home} is away"
+            raise errors.BrokerUnreachableError(f"{partition} has no leader{away}")
         found = self._find(partition.home if leader is None else leader)
         if found is not None:
             return found
         raise errors.BrokerUnreachableError(
-            f"{partition} is on broker {partition.home}, {self._which_is_missing()}"
+            f"{partition} is on broker {self.leader_id(partition)}, {self._which_is_missing()}"
         )
 
     def _leader_id(self, partition: TopicPartition) -> int | None:

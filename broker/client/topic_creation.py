@@ -10,7 +10,7 @@ from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.protocol.extension_requests import CreateTopicRequest, HomeCount
 from broker.protocol.responses import BrokerAddress
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_07, NO_HOME, TopicPartition
 
 _POLL_S = 0.05
 
@@ -21,6 +21,7 @@ def create_on(
     homes: Mapping[int, int],
     brokers: Iterable[BrokerAddress],
     *,
+    format: str = FORMAT_07,
     is_repeated: bool = False,
 ) -> set[int]:
     """Create a topic on brokers, and return those that have got it; others had it meanwhile.
@@ -36,7 +37,7 @@ def create_on(
             continue
         with closing(connect(broker)) as connection:
             try:
-                body = connection.call(CreateTopicRequest(topic, homes=wanted))
+                body = connection.call(CreateTopicRequest(topic, homes=wanted, format=format))
             except errors.TopicExistsError:
                 if is_repeated:
                     made.add(broker.id)
@@ -52,8 +53,9 @@ def await_topic(
     give_up_s = time.monotonic() + timeout_s
     while True:
         found = cluster.partitions(topic)
-        missing = set(homes) - {one.home for one in found}
-        if not missing:
+        known = {one.home for one in found}
+        missing = set(homes) - known
+        if not missing or NO_HOME in known:
             return found
         if time.monotonic() >= give_up_s:
             where = ", ".join(map(str, sorted(missing)))

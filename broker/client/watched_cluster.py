@@ -10,7 +10,9 @@ from broker.client.registry_cluster import RegisteredCluster, partitions_at
 from broker.errors import RegistryUnreachableError
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition, validate_topic_name
+from broker.zk import paths
 from broker.zk.registry import Registry, RegistryChange, WatchedRegistry
+from broker.zk.watched_reads import WatchedReads
 
 
 class _Replicated(NamedTuple):
@@ -35,6 +37,7 @@ class WatchedCluster(RegisteredCluster):
         self.on_change: Callable[[], None] | None = None
         self._replicated: dict[str, _Replicated] = {}
         self._former_replicated: dict[str, _Replicated] = {}  # while ZooKeeper is away
+        self._topic_nodes = WatchedReads(registry.session, lambda _path: self._forget())
         self._watched = WatchedRegistry(
             registry,
             name="producer-discovery",
@@ -59,6 +62,9 @@ class WatchedCluster(RegisteredCluster):
         self._watched.join()
 
     def _note_change(self, change: RegistryChange) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
         self._replicated = {}
         if self.on_change is not None:
             self.on_change()
@@ -87,14 +93,15 @@ class WatchedCluster(RegisteredCluster):
         """Request the leaders of the partitions of topics that have replicas again."""
         names = list(topics)
         for topic in names:
-            self._replicated.pop(topic, None)  # no watch tells of partitions that were added
+            self._replicated.pop(topic, None)
         return super().find_leaders(names)
 
     def _find_replicated(self, topic: str) -> _Replicated:
-        """Return the partitions with replicas, read after each change of the brokers."""
+        """Return the partitions with replicas, read after each change of brokers or the topic."""
         found = self._replicated.get(topic)
         if found is None:
             try:
+                self._topic_nodes.values([paths.replicated_topic(topic)])  # watched from now on
                 led = list(self._read_led([topic]))
                 read = self._replicated_topics.assignments([topic])
                 assigned = sorted(partition for one in read for partition in one.replicas)
@@ -103,5 +110,7 @@ class WatchedCluster(RegisteredCluster):
                 if topic not in self._former_replicated:
                     raise
                 found = self._former_replicated[topic]
-            self._replicated[topic] = self._former_replicated[topic] = found
+            self._former_replicated[topic] = found
+            if found.assigned or self._watched.counts(topic):  # else it may be about to be created
+                self._replicated[topic] = found
         return found

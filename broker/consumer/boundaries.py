@@ -10,9 +10,16 @@ from contextlib import closing
 from broker.client.list_offsets import DEFAULT_LEADER_WAIT_S, OffsetLister
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader
-from broker.errors import InvalidMessageError, OffsetOutOfRangeError
+from broker.errors import InvalidMessageError, OffsetOutOfRangeError, RequestTimeoutError
 from broker.protocol.client_requests import OffsetKind
-from broker.protocol.codec import boundaries, count_unfolded, scan
+from broker.protocol.codec import (
+    Record,
+    RecordBatch,
+    boundaries,
+    count_unfolded,
+    scan,
+    scan_batches,
+)
 from broker.protocol.message_set import Entry, iter_entries
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 
@@ -30,6 +37,8 @@ class BoundaryFinder(OffsetLister):
         """Return the message boundary at or before a position from log start to high watermark."""
         # `known`, a boundary at or before it, is where reading from a 0.7 broker starts; without
         # it, at the start of the segment
+        if partition.has_records:
+            return position
         if self.finds_boundaries(partition):
             return self.query(partition, OffsetKind.BOUNDARY_BEFORE, position).offset
         return self._boundaries_around(partition, position, known)[0]
@@ -38,6 +47,8 @@ class BoundaryFinder(OffsetLister):
         self, partition: TopicPartition, position: int, *, known: int | None = None
     ) -> int:
         """Return the message boundary at or after a position; see `boundary_before`."""
+        if partition.has_records:
+            return position
         if self.finds_boundaries(partition):
             return self.query(partition, OffsetKind.BOUNDARY_AFTER, position).offset
         return self._boundaries_around(partition, position, known)[1]
@@ -45,7 +56,12 @@ class BoundaryFinder(OffsetLister):
     def message_counts(
         self, partition: TopicPartition, start: int, end: int
     ) -> list[tuple[int, int]]:
-        """Return start offset and number of messages of the entries that start in a range."""
+        """Return start offset and number of messages of the entries that start in a range.
+
+        Each offset of a topic of format `kafka` counts as a record.
+        """
+        if partition.has_records:
+            return [(offset, 1) for offset in range(start, end)]
         counts: list[tuple[int, int]] = []
         for offset, view in self._read(partition, start, end):
             for entry in iter_entries(view, offset):
@@ -60,6 +76,32 @@ class BoundaryFinder(OffsetLister):
         with closing(self._read(partition, offset, offset + 1, fetch_bytes=_ENTRY_BYTES)) as found:
             _, view = next(found)
             return next(iter_entries(view, offset))
+
+    def record_at(
+        self, partition: TopicPartition, offset: int, end: int
+    ) -> tuple[Record, RecordBatch] | None:
+        """Return the first record from an offset on, and the head of its batch.
+
+        None if no record before `end` is left. The topic is of the format kafka.
+        """
+        until = ReadRange(MessagePosition(offset), MessagePosition(end))
+        with ClusterReader(
+            self.cluster,
+            self.connect,
+            {partition: until},
+            fetch_bytes=_ENTRY_BYTES,
+            max_wait_ms=_MAX_WAIT_MS,
+        ) as cluster_reader:
+            give_up_s = time.monotonic() + DEFAULT_LEADER_WAIT_S
+            for ready in cluster_reader.polls():
+                for reader in ready:
+                    heads = scan_batches(reader.batches).batches
+                    if records := reader.take_records():
+                        first = records[0]
+                        return first, next(one for one in heads if first.offset < one.next_offset)
+                if time.monotonic() >= give_up_s:
+                    raise RequestTimeoutError(f"nothing of {partition} from {offset} on was read")
+        return None
 
     def _boundaries_around(
         self, partition: TopicPartition, position: int, known: int | None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from broker.errors import NO_ERROR, ServerError, TopicAuthorizationError, error_for_code
+from broker.protocol.codec import Message
 from broker.protocol.primitives import Buffer
 from broker.protocol.responses import Run
 from broker.topic import TopicPartition
@@ -15,7 +16,8 @@ class Chunk(NamedTuple):
     """Bytes fetched from a partition, or the error code of the fetch.
 
     A chunk may start and end inside a message; the chunks of a partition follow each other without
-    gaps. After an error the fetcher no longer reads the partition, until `Fetcher.seek`.
+    gaps. Of a topic of format `kafka` it has whole batches, of which the first may start before the
+    offset. After an error the fetcher no longer reads the partition, until `Fetcher.seek`.
     """
 
     partition: TopicPartition
@@ -28,11 +30,14 @@ class Chunk(NamedTuple):
     log_start_offset: int = -1  # -1 if unknown
     text: str = ""
     skip_to: int | None = None  # a filter left out all messages up to here; there is no data
+    records_end: int | None = None  # of whole record batches: the offset behind the last one
 
     @property
     def next_offset(self) -> int:
         """Return the offset at which the partition's next chunk starts."""
-        return self.offset + len(self.data) if self.skip_to is None else self.skip_to
+        if self.skip_to is not None:
+            return self.skip_to
+        return self.offset + len(self.data) if self.records_end is None else self.records_end
 
     def failure(self) -> ServerError:
         """Return the exception for the error code."""
@@ -57,7 +62,8 @@ GroupMessage = tuple[str, TopicPartition, int, int, bytes]
 """A message as (topic, partition, offset, next offset, payload).
 
 Offsets are byte positions. In a wrapper all messages but the last have the wrapper's start as
-their next offset, as a group resumes only there. They are each an `InnerMessage`.
+their next offset, as a group resumes only there. They are each an `InnerMessage`. Of a topic of
+format `kafka` offsets count records, and messages are each a `RecordMessage`.
 """
 
 
@@ -71,6 +77,19 @@ class InnerMessage(GroupMessage):
         message = super().__new__(cls, fields)
         message.inner = inner
         return message
+
+
+class RecordMessage(GroupMessage):
+    """A message of a topic of format `kafka`; `message` has its key, headers and timestamp too."""
+
+    message: Message
+
+    def __new__(cls, message: Message) -> RecordMessage:
+        """Return the fields of a message."""
+        place = (message.topic, message.partition, message.offset, message.next_offset)
+        found = super().__new__(cls, (*place, message.value))
+        found.message = message
+        return found
 
 
 def inner_index(message: GroupMessage) -> int:

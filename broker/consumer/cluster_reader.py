@@ -262,7 +262,7 @@ class ClusterReader(SelfClosing):
             return
         if reader.is_done:
             source.call(partial(source.fetcher.forget, partition))
-        elif end > reader.offset + len(reader.data):
+        elif not partition.has_records and end > reader.offset + len(reader.data):
             source.call(partial(source.fetcher.expect, partition, end))
 
     def seek(self, partition: TopicPartition, offset: int, inner: int = 0) -> None:

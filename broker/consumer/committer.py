@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from broker.client.counts import ConsumerCounts
 from broker.cluster_state import Creation
@@ -52,8 +53,8 @@ class AssignedPartition(PartitionReader):
     is_blocked: bool = field(default=False, init=False)
     # by the application; nothing of it is fetched or handed out
     is_paused: bool = field(default=False, init=False)
-    # decoded and being handed out; a revocation empties the list
-    current_messages: list[tuple[int, int, bytes]] = field(default_factory=list, init=False)
+    # decoded and being handed out, see `Found` of streams; a revocation empties the list
+    current_messages: list[Any] = field(default_factory=list, init=False)
     next_inner: int = field(default=0, init=False)  # index of the next one of them in its wrapper
     _inner: MessagePosition = field(init=False)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 from broker import deadlines
-from broker.client.cluster import Connect
+from broker.client.cluster import BRIEFLY_S, Connect
 from broker.client.connection import Connection
 from broker.client.counts import ClientCounts, ConsumerCounts, MetricsRegistry
 from broker.client.damage import DamagedReads
@@ -34,7 +34,8 @@ from broker.consumer.membership import (
 )
 from broker.consumer.offset_store import OffsetStore, RegistryOffsets
 from broker.consumer.stream import ConsumerStream
-from broker.errors import BrokerError, ConfigError
+from broker.errors import UNANSWERED, BrokerError, ConfigError
+from broker.ids import NO_LEADER
 from broker.positions import Mark
 from broker.protocol.client_requests import PayloadFilter
 from broker.protocol.envelope import open_envelope
@@ -298,6 +299,13 @@ class ConsumerConnector:
             self._filter,
             config.fetch_min_bytes,
         )
+
+        def broker_of(partition: TopicPartition) -> int:
+            if replicas.broker_of(partition) == NO_LEADER:  # there is no home to begin with
+                with suppress(*UNANSWERED), deadlines.Limit(BRIEFLY_S):
+                    cluster.find_leaders([partition.topic])
+            return replicas.broker_of(partition)
+
         pool = FetcherPool(
             lambda broker_id: FetcherThread(
                 broker_id,
@@ -311,7 +319,7 @@ class ConsumerConnector:
                 replicas,
                 self._ledger,
             ),
-            replicas.broker_of,
+            broker_of,
             count=config.num_fetchers,
         )
         self._member = Coordinator(

@@ -15,10 +15,12 @@ from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
 from broker.patterns import PayloadTest
 from broker.protocol import client_requests, responses
+from broker.protocol.codec import Fault, scan_batches
 from broker.protocol.fetch_sessions import ReaderSession
 from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.message_set import filter_entries
 from broker.protocol.primitives import Buffer, Reader
+from broker.protocol.record_batch import HEADER_BYTES, parse_head
 from broker.protocol.requests import FetchRequest, MultiFetchRequest
 from broker.topic import MessagePosition, TopicPartition
 
@@ -51,6 +53,9 @@ class _LocalFilter:
 
     def apply(self, chunk: Chunk) -> Iterator[Chunk]:
         """Give the matching entries that a chunk, which follows the previous one, completes."""
+        if chunk.partition.has_records:
+            yield chunk  # whoever decodes the records filters them
+            return
         reader = self._readers.get(chunk.partition)
         if reader is None:
             reader = PartitionReader(chunk.partition, MessagePosition(chunk.offset))
@@ -175,6 +180,7 @@ class FetchSession:
     def request(self, understands: Callable[[type[ExtensionRequest]], bool]) -> ExtensionRequest:
         """Return the next request; `understands` tells what the broker supports."""
         filters = self.payload_filter is not None and not self.takes_followers
+        filters = filters and not any(one.has_records for one in self._positions)
         filters = filters and understands(client_requests.FilteredReadRequest)
         session = self._session
         is_wanted = session is not None and (session.told or len(self._positions) >= _MANY)
@@ -271,19 +277,47 @@ class FetchSession:
         if session is not None:
             told = session.told
             requested = {one: told[one].offset for one, *_ in parts if one in told}
+        chunks = [
+            Chunk(
+                partition,
+                _requested_offset(partition, requested),
+                data,
+                error,
+                high_watermark,
+                log_start_offset,
+            )
+            for partition, error, high_watermark, log_start_offset, data in parts
+        ]
         return self._advance(
             [
-                Chunk(
-                    partition,
-                    _requested_offset(partition, requested),
-                    data,
-                    error,
-                    high_watermark,
-                    log_start_offset,
-                )
-                for partition, error, high_watermark, log_start_offset, data in parts
+                self._of_whole_batches(one) if len(one.data) and one.partition.has_records else one
+                for one in chunks
             ]
         )
+
+    def _of_whole_batches(self, chunk: Chunk) -> Chunk:
+        """Return a chunk without the batch that is cut off, which is requested as a whole next.
+
+        What is damaged is left in it, for an error of its reader.
+        """
+        partition, offset, data = chunk.partition, chunk.offset, memoryview(chunk.data)
+        found = scan_batches(data)
+        end = max(offset, found.batches[-1].next_offset) if found.batches else offset
+        if found.fault is Fault.PARTIAL and found.valid_bytes:
+            data = data[: found.valid_bytes]
+        elif found.fault is Fault.PARTIAL:
+            head = parse_head(data[:HEADER_BYTES], 0)
+            expected_end = offset + (HEADER_BYTES if head is None else head.size)
+            # else it is longer than the log, or than a response may be
+            if self._expected_ends.get(partition, 0) < expected_end:
+                self.expect(partition, expected_end)
+                return chunk._replace(data=b"")
+            end += 1
+        elif found.fault:
+            end += 1
+        if end > offset:
+            self._expected_ends.pop(partition, None)
+        return chunk._replace(data=data, records_end=end)
 
     def take_07(self, frame: Buffer) -> list[Chunk]:
         """Take the response of a broker of 0.7, as `take` does; it has no empty chunks."""

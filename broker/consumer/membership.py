@@ -335,6 +335,7 @@ class GroupView:
         # source: Kafka 0.7 `ZookeeperConsumerConnector.rebalance`, `ZkUtils.getConsumersPerTopic`
         members = self._members()
         if isinstance(self.subscription, values.FilterSubscription):
+            # as members of 0.7 find them: those of the format kafka, which have no homes, are named
             names = self._watched.children([paths.TOPICS])[paths.TOPICS]
             topics = list(topics_of(self.subscription, names))
         else:

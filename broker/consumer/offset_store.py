@@ -33,7 +33,7 @@ from broker.topic import MessagePosition, TopicPartition
 from broker.zk import paths
 from broker.zk.creations import read_creations
 from broker.zk.session import Session
-from broker.zk.values import decode_number, decode_partition_name, encode_number
+from broker.zk.values import decode_number, encode_number
 
 logger = logging.getLogger(__name__)
 
@@ -330,7 +330,7 @@ def _read(
     try:
         content = json.loads(path.read_bytes())
         positions = {
-            TopicPartition(topic, *decode_partition_name(name)): MessagePosition(*position)
+            TopicPartition.named(topic, name): MessagePosition(*position)
             for topic, by_name in content["offsets"].items()
             for name, position in by_name.items()
         }

@@ -3,6 +3,9 @@
 Every reader of message sets uses it, whichever fetcher the chunks are from: add a chunk, decode
 `data`, and call `take` with the number of bytes decoded. The partial message at the end stays until
 the next chunk completes it.
+
+Of a topic of format `kafka`, whose chunks have whole batches, `take_records` is called instead,
+while there are batches.
 """
 
 from __future__ import annotations
@@ -15,13 +18,16 @@ from operator import itemgetter
 
 from broker.client.counts import TopicCounts
 from broker.consumer.chunk import Chunk
-from broker.errors import InvalidMessageError
-from broker.protocol.codec import Fault, decode
+from broker.errors import InvalidMessageError, WrongFormatError
+from broker.protocol.codec import Fault, Record, decode, decode_records
 from broker.protocol.message import entry_end, has_length
 from broker.protocol.message_set import describe_fault
+from broker.protocol.record_batch import HEADER_BYTES, parse_head
 from broker.topic import MessagePosition, TopicPartition
 
 _NOTHING = memoryview(b"")
+_RECORDS_BYTES = 8 << 20
+"""Records are decoded until they have so many bytes, unfolded; a batch is decoded whole."""
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -36,6 +42,8 @@ class PartitionReader:
     offset: int = field(init=False)
     inner: int = field(init=False)
     _bytes: memoryview = field(default=_NOTHING, init=False)
+    # behind the record batches that are left; None if there are none
+    _records_end: int | None = field(default=None, init=False)
     _high_watermark: int = field(default=-1, init=False)
     # of the next message, if its length has arrived
     expected_end: int = field(default=-1, init=False)
@@ -56,10 +64,28 @@ class PartitionReader:
 
     @property
     def data(self) -> memoryview:
-        """Return the bytes from `offset` on; the last message may be incomplete."""
+        """Return the bytes from `offset` on; the last message may be incomplete.
+
+        `WrongFormatError` if they are record batches, which `batches` returns.
+        """
+        if self._records_end is not None:
+            raise WrongFormatError(
+                f"topic '{self.partition.topic}' is of format kafka, and this reads only those of "
+                "format 0.7"
+            )
         if self.end is None or self.end.inner:
             return self._bytes  # an end inside a wrapper does not cut the bytes
         return self._bytes[: max(0, self.end.offset - self.offset)]
+
+    @property
+    def batches(self) -> memoryview:
+        """Return the record batches that are left; the first one holds `offset`."""
+        return self._bytes
+
+    @property
+    def has_batches(self) -> bool:
+        """Return whether there are record batches for `take_records`."""
+        return self._records_end is not None
 
     @property
     def is_done(self) -> bool:
@@ -70,7 +96,8 @@ class PartitionReader:
     def add(self, chunk: Chunk) -> bool:
         """Append a chunk to the bytes that are left; return False if nothing new can be read."""
         left = self._bytes
-        if chunk.offset != self.offset + len(left) or self.is_done:
+        behind = self.offset + len(left) if self._records_end is None else self._records_end
+        if chunk.offset != behind or self.is_done:
             return False  # requested before a seek, or past the end of the range
         if chunk.skip_to is not None:
             if len(left):
@@ -81,7 +108,9 @@ class PartitionReader:
             return False
         self._bytes = memoryview(b"".join((left, chunk.data)) if len(left) else chunk.data)
         self._high_watermark = max(self._high_watermark, chunk.high_watermark)
-        self._note_expected_end()
+        self._records_end = chunk.records_end
+        if chunk.records_end is None:
+            self._note_expected_end()
         return True
 
     def _note_expected_end(self) -> None:
@@ -124,6 +153,48 @@ class PartitionReader:
             self.take_valid(0, fault)
         return messages
 
+    def take_records(self) -> list[Record]:
+        """Move past batches in `batches`, as many as may be in memory; return records of the range.
+
+        Raises `InvalidMessageError` if the next batch is corrupt.
+        """
+        found = decode_records(self._bytes, max_bytes=_RECORDS_BYTES)
+        if found.fault and not found.valid_bytes:
+            raise self.corrupt(found.fault)
+        # the first batch can start before the offset, and the last one end behind the range
+        first, records = self.offset, found.records
+        if records and records[0].offset < first:
+            del records[: bisect_left(records, first, key=itemgetter(0))]
+        if self.end is not None and records and records[-1].offset >= self.end.offset:
+            del records[bisect_left(records, self.end.offset, key=itemgetter(0)) :]
+        next_offset = found.records[-1].offset + 1 if found.records else first
+        self.take_batches(found.valid_bytes, max(first, next_offset), len(records))
+        return records
+
+    def take_batches(self, valid_bytes: int, next_offset: int, record_count: int) -> None:
+        """Move past whole batches, to an offset behind their records."""
+        self.counts.messages += record_count
+        self.counts.size_bytes += valid_bytes
+        self._bytes = self._bytes[valid_bytes:]
+        self.offset = next_offset
+        if not len(self._bytes):
+            assert self._records_end is not None
+            # what compaction removed, and marks of transactions, take offsets too
+            self.offset = max(next_offset, self._records_end)
+        if self.is_done or not len(self._bytes):
+            self.drop_data()
+
+    def give_back(self, offset: int) -> None:
+        """Continue at an offset below `offset`: records behind it were taken and are not used."""
+        self.drop_data()
+        self.offset = offset
+
+    def after_damage(self) -> int:
+        """Return the offset behind the damaged batch in `batches`, as far as its head tells."""
+        head = parse_head(self._bytes[:HEADER_BYTES], 0)
+        is_plausible = head is not None and head.base_offset <= self.offset <= head.last_offset
+        return head.next_offset if head is not None and is_plausible else self.offset + 1
+
     def ends_beyond_log(self, after_bytes: int = 0) -> bool:
         """Return whether an incomplete entry ends past the high watermark, and so is corrupt."""
         if not has_length(self._bytes, after_bytes):
@@ -143,6 +214,7 @@ class PartitionReader:
     def drop_data(self) -> None:
         """Drop the bytes that are left; the next chunk starts at `offset` again."""
         self._bytes = _NOTHING
+        self._records_end = None
         self.expected_end = -1
 
     def restart_at(self, offset: int, inner: int = 0) -> None:

@@ -14,22 +14,27 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import KW_ONLY, InitVar, dataclass
 from operator import length_hint
+from typing import Any
 
 from broker.client.counts import ConsumerCounts
-from broker.consumer.chunk import Chunk, GroupMessage, InnerMessage
+from broker.consumer.chunk import Chunk, GroupMessage, InnerMessage, RecordMessage
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.membership import Lease
 from broker.consumer.offset_store import partition_of, position_after
 from broker.errors import BrokerError, ConsumerTimeoutError, InvalidMessageError
-from broker.protocol.codec import Fault, Message, decode
+from broker.protocol.codec import Fault, Message, decode, scan_batches
 from broker.protocol.message import MIN_ENTRY_BYTES, entry_bytes, has_length
 from broker.protocol.message_set import describe_fault
+from broker.protocol.read_message import messages_of_records
 from broker.topic import MessagePosition, TopicPartition
 
 Assigned = dict[TopicPartition, AssignedPartition]
 OnNews = Callable[[Assigned, Assigned], object]
 
-_NOTHING: Iterator[tuple[int, int, bytes]] = iter(())
+Found = Any
+"""A message of a chunk: (offset, next offset, payload), or a `Message` where there are records."""
+
+_NOTHING: Iterator[Found] = iter(())
 
 
 @dataclass(eq=False, repr=False)
@@ -148,7 +153,7 @@ class ConsumerStream:
 
     def next_messages(
         self,
-    ) -> tuple[AssignedPartition, Iterator[tuple[int, int, bytes]]] | None:
+    ) -> tuple[AssignedPartition, Iterator[Found]] | None:
         """Return a partition and its next messages, None at the end of the stream.
 
         For applications that give them out by `hand_out`, or finish them by themselves. What they
@@ -195,6 +200,8 @@ class ConsumerStream:
             return -1
         offset = assigned.offset
         next_offset = self.next_good_message(partition, offset)
+        if partition.has_records and next_offset != offset:
+            next_offset = max(next_offset or 0, assigned.after_damage())
         if next_offset is None:
             data = assigned.data
             size = entry_bytes(data) if has_length(data) else 0
@@ -416,6 +423,9 @@ class ConsumerStream:
         lease, now_s, is_wanted = self.lease, time.monotonic, self.is_wanted
         while (assigned := self._await_messages()) is not None:
             partition, messages = assigned.partition, self._messages
+            if partition.has_records:
+                yield from self._iterate_records(assigned)
+                continue
             topic, inner = partition.topic, assigned.next_inner
             for offset, next_offset, payload in messages:
                 message: GroupMessage = (topic, partition, offset, next_offset, payload)
@@ -434,6 +444,21 @@ class ConsumerStream:
                     assigned.finished = next_offset
                 if now_s() >= lease.until_s or self._has_news:
                     break  # a revocation ends the loop by emptying the list
+
+    def _iterate_records(self, assigned: AssignedPartition) -> Iterator[GroupMessage]:
+        lease, now_s, is_wanted = self.lease, time.monotonic, self.is_wanted
+        message: Message
+        for message in self._messages:
+            if is_wanted is None or is_wanted(message.value):
+                found = RecordMessage(message)
+                try:
+                    yield found
+                except GeneratorExit:
+                    self._in_hand = found
+                    raise
+            assigned.finished = message.next_offset
+            if now_s() >= lease.until_s or self._has_news:
+                break
 
     def _finish(self, message: GroupMessage | Message) -> None:
         assigned = self._current
@@ -466,6 +491,9 @@ class ConsumerStream:
                     return assigned
                 self._await_lease(deadline_s)
                 continue
+            if assigned is not None and assigned.has_batches and not assigned.is_blocked:
+                self._decode(assigned)
+                continue
             self._current = None
             self._raise_fault()
             item = self._take_chunk(deadline_s)
@@ -479,6 +507,9 @@ class ConsumerStream:
         return None
 
     def _decode(self, assigned: AssignedPartition) -> None:
+        if assigned.partition.has_records:
+            self._decode_records(assigned)
+            return
         data, skip = assigned.data, assigned.inner
         whole = data.obj
         # joined chunks are bytes, which the decoder need not copy
@@ -493,6 +524,20 @@ class ConsumerStream:
         if fault:
             assigned.is_blocked = True
             self._fault = (assigned, fault)
+        assigned.current_messages = messages
+        self._current, self._messages = assigned, iter(messages)
+        if not messages:
+            assigned.finished = max(assigned.finished, assigned.offset)
+
+    def _decode_records(self, assigned: AssignedPartition) -> None:
+        """Decode record batches that have come, as many as may be in memory."""
+        partition, records = assigned.partition, []
+        try:
+            records = assigned.take_records()
+        except InvalidMessageError:
+            assigned.is_blocked = True
+            self._fault = (assigned, scan_batches(assigned.batches).fault or Fault.RECORDS)
+        messages = messages_of_records(Message, partition, records, assigned.offset)
         assigned.current_messages = messages
         self._current, self._messages = assigned, iter(messages)
         if not messages:

@@ -40,7 +40,7 @@ from broker.patterns import Pattern
 from broker.properties import Secret
 from broker.protocol.compression import Codec
 from broker.times import epoch_ms, parse_moment
-from broker.topic import NO_HOME, TopicPartition, validate_topic_name
+from broker.topic import TopicPartition, validate_topic_name
 
 if TYPE_CHECKING:
     from broker.client.connection import Connection
@@ -65,15 +65,13 @@ def partition_of(topic: str, name: str) -> TopicPartition:
 
     A number alone is one of Kafka's, which have no home.
     """
-    if name.isdecimal():
-        return TopicPartition(topic, NO_HOME, int(name))
-    home, dash, index = name.partition("-")
-    if not dash or not home.isdecimal() or not index.isdecimal():
+    try:
+        return TopicPartition.named(topic, name)
+    except ValueError as error:
         raise ConfigError(
             f"'{name}' is no partition of '{topic}'; valid: HOME-INDEX, such as 0-3, or a number "
-            "in Kafka's files"
-        )
-    return TopicPartition(topic, int(home), int(index))
+            "of Kafka's topics"
+        ) from error
 
 
 def parse_offsets(text: str, option: str, *, minimum: int = EARLIEST) -> Offsets:

@@ -16,7 +16,7 @@ from itertools import pairwise
 from broker.client.list_offsets import Watermarks
 from broker.errors import LogCorruptError
 from broker.log import batches
-from broker.log.offline.aborted import aborted_beside
+from broker.log.aborted import aborted_beside
 from broker.log.offline.records import offset_by_time, position_of
 from broker.log.offline.segments import is_archive, open_segment
 from broker.log.side_files import (

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from broker import errors
 from broker.log import batches
-from broker.log.offline.aborted import AbortedTransactions
+from broker.log.aborted import AbortedTransactions
 from broker.log.offline.segments import archived_base_offset_of, open_segment
 from broker.protocol import codec
 from broker.protocol.codec import Fault, RecordBatch, RecordColumns

@@ -19,7 +19,7 @@ from typing import Self
 
 from broker.client.list_offsets import Watermarks
 from broker.errors import ConfigError, LogCorruptError, OffsetOutOfRangeError
-from broker.log.data_directory import ARCHIVE_SUFFIX, parse_log_directory_name, read_broker_id
+from broker.log.data_directory import parse_log_directory_name, read_broker_id
 from broker.log.offline import segments
 from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, find_entry
 from broker.log.segment import SegmentFile
@@ -31,7 +31,7 @@ from broker.spark.reading.report import Cause, Omission
 from broker.topic import NO_HOME, TopicPartition
 
 _REPLICAS_NAME = "replicas"
-_KAFKA_DIRECTORY = re.compile(r"(.+)-([0-9]+)", re.ASCII)
+_KAFKA_DIRECTORY = re.compile(r"(.+)[_-]([0-9]+)", re.ASCII)
 _TAIL_BYTES = 1 << 18
 _MAX_INT32 = 2**31 - 1
 
@@ -130,7 +130,7 @@ def files_of(paths: Iterable[Path]) -> PartitionFiles:
         directory = path.absolute().parent
         file = _log_file(path)
         if segments.is_archive(path):  # to read its first batch would unpack it
-            has_batches = path.name.endswith(f".log{ARCHIVE_SUFFIX}")
+            has_batches = segments.is_archive_of_batches(path)
         else:
             has_batches = segments.has_batches(path)
         partition = partition_of_directory(directory, has_batches=has_batches)
@@ -277,8 +277,8 @@ def partition_of_directory(directory: Path, *, has_batches: bool = False) -> Top
 
     `<data>/<topic>_<index>`, `<data>/replicas/<home>/<topic>_<index>`, or
     `<archive>/<topic>_<home>-<index>`. Home is 0 if no file names a broker; a directory of another
-    form is partition 0 of a topic with its name. Kafka's are `<topic>-<index>`, for files with its
-    batches; their partitions have no home.
+    form is partition 0 of a topic with its name. Kafka's are `<topic>-<index>`, and archives
+    `<topic>_<index>`, for files with its batches; their partitions have no home.
     """
     if has_batches:
         found = _KAFKA_DIRECTORY.fullmatch(directory.name)
@@ -286,11 +286,12 @@ def partition_of_directory(directory: Path, *, has_batches: bool = False) -> Top
         return TopicPartition(topic, NO_HOME, index)
     if archived := segments.archived_partition_of(directory):
         return archived
-    topic, index = parse_log_directory_name(directory.name) or (directory.name, 0)
     parent = directory.parent
+    home = read_broker_id(parent) or 0
     if parent.parent.name == _REPLICAS_NAME and parent.name.isdecimal():
-        return TopicPartition(topic, int(parent.name), index)
-    return TopicPartition(topic, read_broker_id(parent) or 0, index)
+        home = int(parent.name)
+    named = parse_log_directory_name(directory.name, home)
+    return named if named and named.home == home else TopicPartition(directory.name, home, 0)
 
 
 def _whole_bytes(path: Path, size: int) -> int:

@@ -112,6 +112,16 @@ def test_copy_when_given_bad_input_then_says_what_is_wrong(
             call(client)
 
 
+def test_copy_when_a_topic_is_of_the_format_kafka_then_is_refused_and_none_is_made() -> None:
+    with Broker() as broker, broker.connect() as client:
+        client.create_topic("batches", format="kafka")
+        client.send("t", "x")
+        for source, target in (("batches", "new"), ("t", "batches")):
+            with pytest.raises(pylogctl.NotSupported, match="'batches' is of the format kafka"):
+                client.copy(source, target)
+        assert [one.name for one in client.topics()] == ["batches", "t"]
+
+
 def test_copy_when_a_client_is_closed_then_raises_closed(pylog: pylogctl.Client) -> None:
     with Broker() as broker:
         other = broker.connect()

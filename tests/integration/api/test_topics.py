@@ -108,6 +108,54 @@ def test_create_when_planned_then_nothing_changes_and_when_done_it_is_there(
     assert len(pylog.describe(pylog_topic)) == 3
 
 
+def test_create_when_the_format_is_kafka_then_partitions_are_numbers_of_one_broker(
+    pylog: pylogctl.Client, pylog_topic: str
+) -> None:
+    shape = pylogctl.TopicInfo(pylog_topic, 2, None, (0,), 0, format="kafka")
+
+    assert pylog.create_topic(pylog_topic, partitions=2, format="kafka", plan=True) == shape
+    assert pylog.create_topic(pylog_topic, partitions=2, replicas=1, format="kafka") == shape
+
+    described = pylog.describe(pylog_topic)
+    assert [(one.partition.name, one.format, one.leader) for one in described] == [
+        ("0", "kafka", 0),
+        ("1", "kafka", 0),
+    ]
+    assert {(one.replicas, one.state, one.size_bytes) for one in described} == {((0,), "ok", 0)}
+    assert pylog.create_topic(pylog_topic, exist_ok=True) == shape
+    with pytest.raises(pylogctl.TopicExists, match="exists with 2 partitions"):
+        pylog.create_topic(pylog_topic)
+    with pytest.raises(pylogctl.TopicExists, match=r"the format kafka, which it has for life"):
+        pylog.create_topic(pylog_topic, format="0.7", exist_ok=True)
+    with pytest.raises(ValueError, match="kept in ZooKeeper"):
+        pylog.create_topic("other", format="kafka", settings={"min.insync.replicas": 1})
+    with pytest.raises(ValueError, match=r"one of '0\.7', 'kafka', not 'avro'"):
+        pylog.create_topic("other", format="avro")  # type: ignore[arg-type]
+    with pytest.raises(pylogctl.InvalidName, match="in the format kafka"):
+        pylog.create_topic("a b", format="kafka")
+    assert pylog.delete_topic(pylog_topic).brokers == (0,)
+
+
+def test_topic_when_of_the_format_kafka_then_records_are_counted_and_sampled_by_offset(
+    pylog: pylogctl.Client, pylog_topic: str
+) -> None:
+    pylog.create_topic(pylog_topic, format="kafka", partitions=2)
+    with pylog.producer() as producer:
+        for number in range(100):
+            producer.send(pylog_topic, str(number), key=f"k{number}", partition=1)
+
+    assert pylog.count(pylog_topic) == 100
+    assert pylog.count(pylog_topic, start=90, stop=95, partition=1) == 5
+    first, second = pylog.sample(pylog_topic, 2)
+    assert [(one.offset, one.key, one.value) for one in (first, second)] == [
+        (0, b"k0", b"0"),
+        (50, b"k50", b"50"),
+    ]
+    assert len(pylog.sample(pylog_topic, 1000, partition=1)) == 100
+    info = next(one for one in pylog.topics() if one.name == pylog_topic)
+    assert (info.size_bytes or 0) > 100
+
+
 def test_create_when_it_exists_then_is_an_error_unless_that_is_ok(
     pylog: pylogctl.Client, pylog_topic: str
 ) -> None:

@@ -12,11 +12,12 @@ from broker.cluster_state import PartitionState, TopicAssignment
 from broker.errors import BrokerUnreachableError
 from broker.producer.partitioner import TopicPartitions
 from broker.producer.settings import ProducerSettings
-from broker.topic import TopicPartition
+from broker.topic import NO_HOME, TopicPartition
 from broker.zk import paths
 from broker.zk.registry import Registry
 from broker.zk.replicated_values import encode_assignment, encode_state
 from broker.zk.session import Session
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
 
@@ -73,3 +74,30 @@ def test_leader_when_the_home_is_gone_then_the_one_of_the_state(
     for partition in (ON_GONE, WITHOUT_LEADER):
         with pytest.raises(BrokerUnreachableError, match="not in the registry"):
             cluster.leader(partition)
+
+
+def test_topic_when_of_the_format_kafka_then_is_found_once_created_and_enlarged(
+    cluster: RegistryCluster | WatchedCluster, session: Session
+) -> None:
+    first, second = (TopicPartition("new", NO_HOME, number) for number in range(2))
+    assert (cluster.partitions("new"), cluster.assigned("new")) == ([], [])
+
+    def make(partition: TopicPartition, leader: int) -> None:
+        state = PartitionState(leader, 0, (1, 3), 1)
+        session.create(paths.partition_state(partition), encode_state(state))
+
+    make(first, 1)
+    assignment = TopicAssignment("new", "id", {first: (1, 3)})
+    session.set(paths.replicated_topic("new"), encode_assignment(assignment))
+    wait_until(lambda: cluster.partitions("new") == [first], "the topic")
+    assert cluster.leader(first).id == 1
+    assert "new" in cluster.topics()
+
+    make(second, -1)
+    larger = assignment._replace(replicas={first: (1, 3), second: (3, 1)})
+    session.set(paths.replicated_topic("new"), encode_assignment(larger))
+    wait_until(lambda: cluster.assigned("new") == [first, second], "the second partition")
+    assert cluster.partitions("new") == [first]
+    with pytest.raises(BrokerUnreachableError, match=r"new\[1\] has no leader"):
+        cluster.leader(second)
+    assert cluster.absent_homes(["new"])["new"] == [1, 3]

@@ -19,7 +19,7 @@ from broker.protocol.responses import (
     encode_cluster_partition,
     encode_cluster_topic_header,
 )
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_07, TopicPartition
 from broker.zk.registry import Registry
 from broker.zk.session import SessionState
 
@@ -62,7 +62,7 @@ class Asked:
         led = PartitionMetadata(PARTITION, NO_ERROR, 2, (0, 1, 2), (1, 2), 7)
         return Reader(
             encode_cluster_metadata_header("zk", self.address.id, 1, [], {}, 1)
-            + encode_cluster_topic_header("t", NO_ERROR, {}, 1)
+            + encode_cluster_topic_header("t", NO_ERROR, FORMAT_07, {}, 1)
             + encode_cluster_partition(led)
         )
 
