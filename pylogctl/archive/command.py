@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from broker.log.offline import archives
+from broker.log.offline.segments import total_bytes
 from broker.units import counted
 from pylogctl.cli import options as shared
 from pylogctl.cli.columns import Document
@@ -61,7 +62,7 @@ def restore(
     if not found:
         raise CliError(ExitStatus.NOT_FOUND, "no archived segments there")
     dry_run = env.settings.dry_run
-    with progress(env, "restore", sum(one.end - one.start for one in found)) as meter:
+    with progress(env, "restore", total_bytes(Path(one.file) for one in found)) as meter:
         done = archives.restore(found, to, is_dry_run=dry_run, progress=meter.advance)
     render(env, RESTORE, done)
     what = f"{counted(len(done), 'segment')} {'would be restored' if dry_run else 'restored'}"

@@ -147,7 +147,7 @@ def _value_problem(message: str) -> str:
 def _label(param: Any) -> str:
     if param.param_type_name == "argument":
         name = cast(str, param.human_readable_name).strip(".")
-        return name.strip("[].") if name.startswith("[") else name  # not TOPIC[HOME-INDEX]
+        return name.strip("[].") if name.startswith("[") else name  # not TOPIC[PARTITION]
     return cast(str, max(param.opts, key=len))
 
 

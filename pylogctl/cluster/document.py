@@ -26,7 +26,9 @@ class StateChangeRow(Row):
     change: Annotated[Text, "what happened, for people", Fit.WRAP]
     kind: Annotated[Text, "what happened, as a word", Fit.WHOLE, HIDDEN]
     topic: Annotated[Text, "name of the topic", HIDDEN]
-    name: Annotated[Text, "partition as home broker and index", Fit.WHOLE, HIDDEN]
+    name: Annotated[
+        Text, "partition: home broker and index; a number in the format kafka", Fit.WHOLE, HIDDEN
+    ]
     controller_epoch: Annotated[Integer, "of the controller", HIDDEN]
     leader_epoch: Annotated[Integer, "of the partition", HIDDEN]
     leader: Annotated[Integer, "id of the leader, -1 for none", HIDDEN]

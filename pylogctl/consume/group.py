@@ -37,6 +37,7 @@ from pylogctl.cli.offsets import Span
 from pylogctl.cli.process import graceful_stop
 from pylogctl.consume.output import Consumption
 from pylogctl.consume.plan import Request
+from pylogctl.format.envelope import MessageFacts
 
 _POLL_MS = 200
 _NEVER_MS = 1 << 40
@@ -169,7 +170,7 @@ class CommitAhead:
         self._ahead = AheadCommits(connector.commit_ahead)
         self._stream = stream
 
-    def __call__(self, reader: PartitionReader, entries: Iterator[Entry]) -> bool:
+    def __call__(self, reader: PartitionReader, entries: Iterator[Entry | MessageFacts]) -> bool:
         """Commit and finish the next entry; return False if the partition is lost."""
         if not isinstance(reader, AssignedPartition) or (entry := next(entries, None)) is None:
             return False

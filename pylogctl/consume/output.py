@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING, Protocol
 
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import InvalidMessageError, PluginError
+from broker.protocol import record_batch
 from broker.protocol.codec import (
     DecodedText,
     Fault,
+    Record,
     count_delimiters,
     decode,
     decode_delimited,
     scan,
+    scan_batches,
 )
 from broker.protocol.envelope import MAGIC, open_envelope
 from broker.protocol.message_set import Entry, iter_entries, messages_of
+from broker.protocol.primitives import Buffer
 from broker.topic import MessagePosition, TopicPartition
 from pylogctl.cli.decoding import Decoding
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
@@ -75,7 +79,7 @@ class Consumption:
     message_count: int = field(default=0, init=False)
     failed_count: int = field(default=0, init=False)
     end_reason: str = field(default="", init=False)
-    may_handle: Callable[[PartitionReader, Iterator[Entry]], bool] | None = None
+    may_handle: Callable[[PartitionReader, Iterator[Entry | MessageFacts]], bool] | None = None
     decoding: Decoding | None = None
     _parts: list[bytes] = field(default_factory=list, init=False)
     _buffered_bytes: int = field(default=0, init=False)
@@ -184,6 +188,9 @@ class Consumption:
         return self.stop.is_set or (plan.timeout_s is not None and elapsed_s >= plan.timeout_s)
 
     def _handle(self, reader: PartitionReader, source: Source) -> None:
+        if reader.partition.has_records:
+            self._handle_records(reader, source)
+            return
         plan, data, end = self.plan, reader.data, reader.end
         if not len(data):
             return  # a filter skipped all messages
@@ -205,6 +212,61 @@ class Consumption:
         is_partial = found.fault is Fault.PARTIAL and not reader.ends_beyond_log()
         if found.fault and not is_partial and not self.has_enough():
             self._handle_each(reader, source)
+
+    def _handle_records(self, reader: PartitionReader, source: Source) -> None:
+        """Write or hand over the records of the batches that have come."""
+        plan = self.plan
+        is_text = plan.delimiter is not None and plan.is_plain and self.decoding is None
+        while reader.has_batches:
+            data, offset = reader.batches, reader.offset
+            try:
+                records = reader.take_records()
+            except InvalidMessageError as error:
+                behind = reader.after_damage()
+                next_offset = self._pass_over(reader, source, offset, str(error), behind)
+                self._seek(reader, source, offset, next_offset)
+                return
+            if is_text and plan.delimiter is not None and self.may_handle is None:
+                self._write_records(reader, records, plan.delimiter)
+            else:
+                self._hand_records(reader, _facts_of_records(reader.partition, records, data))
+            if self.has_enough() or self._is_cut_short() or reader.is_leaving:
+                return
+
+    def _write_records(
+        self, reader: PartitionReader, records: Sequence[Record], delimiter: bytes
+    ) -> None:
+        """Write values as delimited text."""
+        wanted = self.plan.chosen.max_messages
+        if wanted is not None and self.message_count + len(records) > wanted:
+            records = records[: wanted - self.message_count]
+            reader.give_back(records[-1].offset + 1)
+        text = delimiter.join([*(one.value or b"" for one in records), b""])
+        if delimiter and count_delimiters(text, delimiter) != len(records):
+            self._warn_of_delimiter(
+                next(one.offset for one in records if delimiter in (one.value or b""))
+            )
+        self._write_text(text, delimiter)
+        self.message_count += len(records)
+
+    def _hand_records(self, reader: PartitionReader, messages: Sequence[MessageFacts]) -> None:
+        """Write or hand over messages one by one; those that are not are given back."""
+        for place, message in enumerate(messages):
+            if self.may_handle is not None:
+                rest = (messages[at] for at in range(place, len(messages)))
+                if not self.may_handle(reader, rest):
+                    reader.give_back(message.offset)
+                    return
+            if (decoded := self._decoded(reader, message)) is not None:
+                self._write_message(decoded)
+            if self.has_enough() or self._is_cut_short():
+                reader.give_back(message.next_offset)
+                return
+            if self.plan.executor is not None:
+                if not reader.finish(message.next_offset) or reader.is_leaving:
+                    reader.give_back(message.next_offset)
+                    return  # another member of the group continues
+                self.plan.executor.work()
 
     def _write_text(self, text: bytes, delimiter: bytes) -> None:
         if not text or not self.plan.form.no_final_delimiter or not delimiter:
@@ -300,7 +362,10 @@ class Consumption:
         try:
             payload = self.decoding.payload(*message[:2], message.payload)
         except CliError:
-            reader.take(message.offset - reader.offset)
+            if message.record is not None:
+                reader.give_back(message.offset)
+            else:
+                reader.take(message.offset - reader.offset)
             self._finish_all()
             raise
         return None if payload is None else message._replace(payload=payload)
@@ -362,6 +427,24 @@ class Consumption:
         if not self._has_warned:
             self._has_warned = True
             self.env.warn(f"{problem}; use -L, --base64 or --jsonl")
+
+
+def _facts_of_records(
+    partition: TopicPartition, records: Sequence[Record], batches: Buffer
+) -> list[MessageFacts]:
+    """Return the facts of records of a topic of format `kafka`, in these batches."""
+    heads = iter(scan_batches(batches).batches)
+    end, crc, codec = -1, 0, "none"
+    found = []
+    for one in records:
+        while one.offset >= end:
+            head = next(heads)
+            end, crc = head.next_offset, head.crc
+            codec = "unknown" if head.codec is None else head.codec.name.lower()
+        payload = one.value or b""
+        place = (partition, one.offset, one.offset + 1, 0)
+        found.append(MessageFacts(*place, crc, codec, record_batch.MAGIC, payload, None, one))
+    return found
 
 
 def _without_envelopes(data: memoryview, delimiter: bytes, limit: int) -> DecodedText:

@@ -157,7 +157,8 @@ def _rendering(env: Environment, form: Form) -> tuple[Render, bytes | None]:
         raise UsageError(f"only one form of output is possible: {' and '.join(given)}")
     escapes = env.streams.stdout_is_tty and not form.raw
     if form.message_format is not None:
-        return compile_format(form.message_format, for_terminal=escapes), None
+        render = compile_format(form.message_format, for_terminal=escapes, has_keys=True)
+        return render, None
     if form.to_dir is not None:
         return _file_writer(form.to_dir), None
     if framing.shape is Shape.JSONL:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from broker.errors import ArgumentError, did_you_mean
 from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.protocol.envelope import Envelope, open_envelope
+from broker.times import parse_time_ms
 from broker.topic import TopicPartition
 from broker.units import END_MS, format_time
 from pylogctl.cli.environment import CliError, ExitStatus, UsageError
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 _dumps = json.JSONEncoder(separators=(",", ":")).encode
 FIELDS = (
     "topic", "broker", "partition", "offset", "next_offset", "inner", "size", "crc", "codec",
-    "timestamp", "host", "producer", "sequence", "payload", "payload_b64", "payload_hex",
+    "timestamp", "host", "producer", "sequence", "key", "key_b64", "key_hex", "headers",
+    "payload", "payload_b64", "payload_hex",
 )  # fmt: skip
 PayloadEncoding = Literal["auto", "utf8", "base64", "hex"]
 """The words of `--payload-encoding`; auto: text if the payload is valid UTF-8, else base64."""
@@ -79,7 +81,9 @@ def header_text(name: str, value: bytes | None) -> str:
 def facts_of(partition: TopicPartition, message: Message) -> MessageFacts:
     """Return the facts of a message of a partition."""
     codec = message.codec.name.lower()
-    envelope, payload = open_envelope(message.payload)
+    envelope, payload = None, message.payload
+    if not partition.has_records:
+        envelope, payload = open_envelope(payload)
     kind = message.crc, codec, message.magic
     return MessageFacts(partition, *message[:3], *kind, payload, envelope)
 
@@ -92,6 +96,7 @@ class InputMessage(NamedTuple):
 
     payload: bytes | None
     partition: PartitionPattern | None
+    record: Record | None = None  # for a topic of format `kafka`, if that was asked for
 
 
 def write_envelope(message: MessageFacts, encoding: PayloadEncoding) -> bytes:
@@ -104,18 +109,20 @@ def write_envelope(message: MessageFacts, encoding: PayloadEncoding) -> bytes:
             f"{message.partition}: the payload at offset {message.offset} is not UTF-8",
             "try: --payload-encoding base64",
         ) from error
+    is_null = message.payload_bytes < 0
     fields = {
         "topic": message.partition.topic,
-        "broker": message.partition.home,
+        **({} if message.partition.has_records else {"broker": message.partition.home}),
         "partition": message.partition.index,
         "offset": message.offset,
         "next_offset": message.next_offset,
         "inner": message.inner,
-        "size": len(message.payload),
+        "size": None if is_null else len(message.payload),
         "crc": f"{message.crc:08x}",
         "codec": message.codec,
         **_envelope_fields(message.envelope),
-        key: text,
+        **_record_fields(message.record, encoding),
+        key: None if is_null else text,
     }
     return _dumps(fields).encode() + b"\n"
 
@@ -129,6 +136,28 @@ def _envelope_fields(envelope: Envelope | None) -> dict[str, object]:
         "producer": f"{envelope.producer:08x}",
         "sequence": envelope.sequence,
     }
+
+
+def _record_fields(record: Record | None, encoding: PayloadEncoding) -> dict[str, object]:
+    if record is None:
+        return {}
+    fields: dict[str, object] = {}
+    if (time_ms := time_of(record.timestamp)) is not None:
+        fields["timestamp"] = format_time(time_ms)
+    if record.key is not None:
+        fields |= _field("key", record.key, encoding)
+    if record.headers:
+        fields["headers"] = [
+            {"key": name, **({"value": None} if one is None else _field("value", one, encoding))}
+            for name, one in record.headers
+        ]
+    return fields
+
+
+def _field(name: str, data: bytes, encoding: PayloadEncoding) -> dict[str, object]:
+    """Return the field of a key or a header; one that is not text is in base64."""
+    given, text = encode_payload(data, "auto" if encoding == "utf8" else encoding, name)
+    return {given: text}
 
 
 def encode_payload(
@@ -146,12 +175,15 @@ def encode_payload(
     return f"{name}_b64", base64.b64encode(payload).decode()
 
 
-def read_envelope(line: bytes, number: int, *, strict: bool = False) -> InputMessage:
+def read_envelope(
+    line: bytes, number: int, *, strict: bool = False, has_record: bool = False
+) -> InputMessage:
     """Return the message to produce of line `number`.
 
     The line is a JSON object with one of `payload`, `payload_b64`, `payload_hex` (null counts as
     none, but of `payload` alone it is a record without a value), and optionally `partition` (and
-    `broker`). Other fields are ignored; with `strict`, unknown ones are refused.
+    `broker`); with `has_record` also `key`, `headers` and `timestamp`. Other fields are ignored;
+    with `strict`, unknown ones are refused.
     """
     try:
         fields = json.loads(line)
@@ -172,16 +204,45 @@ def read_envelope(line: bytes, number: int, *, strict: bool = False) -> InputMes
             f"line {number}: unknown field '{unknown[0]}'{did_you_mean(unknown[0], FIELDS)}"
         )
     payload = None if is_null else _decode_payload(given[0], fields[given[0]], number)
-    return InputMessage(payload, _partition_of(fields, number))
+    record = _record_of(fields, payload, number) if has_record else None
+    return InputMessage(payload, _partition_of(fields, number), record)
+
+
+def _record_of(fields: dict[str, Any], payload: bytes | None, number: int) -> Record:
+    """Return the record of a line; its time is -1 if the line has none."""
+    from broker.protocol.record_batch import NO_TIMESTAMP, Record  # late: few topics have records
+
+    time_ms = NO_TIMESTAMP
+    if (given := fields.get("timestamp")) is not None:
+        try:
+            time_ms = parse_time_ms(str(given), now_ms=0)
+        except ArgumentError as error:
+            raise UsageError(f"line {number}: {error}", *error.hints) from error
+    headers = fields.get("headers") or []
+    if not isinstance(headers, list) or not all(isinstance(one, dict) for one in headers):
+        raise UsageError(f"line {number}: 'headers' is not a list of objects")
+    found = []
+    for one in headers:
+        if not isinstance(name := one.get("key"), str):
+            raise UsageError(f"line {number}: a header has no 'key'")
+        found.append((name, _bytes_field(one, "value", number)))
+    return Record(0, time_ms, _bytes_field(fields, "key", number), payload, tuple(found))
+
+
+def _bytes_field(fields: dict[str, Any], name: str, number: int) -> bytes | None:
+    for key in (name, f"{name}_b64", f"{name}_hex"):
+        if fields.get(key) is not None:
+            return _decode_payload(key, fields[key], number)
+    return None
 
 
 def _decode_payload(key: str, text: Any, number: int) -> bytes:
     if not isinstance(text, str):
         raise UsageError(f"line {number}: '{key}' is not a string")
     try:
-        if key == "payload_hex":
+        if key.endswith("_hex"):
             return binascii.unhexlify(text)
-        if key == "payload_b64":
+        if key.endswith("_b64"):
             return base64.b64decode(text, validate=True)
         return text.encode("utf-8")
     except ValueError as error:

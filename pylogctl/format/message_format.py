@@ -94,8 +94,8 @@ def compile_format(
 
     `text` has tokens `%x`, each optionally with a modifier in braces, and escapes; or it is a
     preset or writer, `@name`. `for_terminal` writes control characters of a message, other than
-    tabs and line feeds, as escapes; those of the format itself are kept. Without `has_keys`, which
-    0.7's messages do not have, a token for them is refused.
+    tabs and line feeds, as escapes; those of the format itself are kept. Without `has_keys` a
+    token for keys is refused, as no message can have one.
     """
     if text.startswith("@"):
         if text not in presets:

@@ -15,7 +15,9 @@ from pylogctl.cli.columns import UNKNOWN, Document, Row, if_known
 _Group = Annotated[str, "name of the group"]
 _HiddenGroup = Annotated[str, "name of the group", HIDDEN]
 _Topic = Annotated[Text, "name of the topic"]
-_Partition = Annotated[Text, "partition as home broker and index", Fit.WHOLE]
+_Partition = Annotated[
+    Text, "partition: home broker and index; a number in the format kafka", Fit.WHOLE
+]
 
 
 class _Lag(Row):

@@ -161,7 +161,8 @@ def segment_files(env: Environment, given: Sequence[Path], *, archives: bool = T
         message = f"no segment files in '{path}'"
         if not any(found.values()):
             raise CliError(ExitStatus.NOT_FOUND, message, document.SEGMENT_NAMES)
-        if read_broker_id(path.parent) is not None and not parse_log_directory_name(path.name):
+        broker_id = read_broker_id(path.parent)
+        if broker_id is not None and not parse_log_directory_name(path.name, broker_id):
             env.note(f"'{path}' left out, which is no directory of a log")
         else:
             env.leave_out(message)
@@ -396,12 +397,12 @@ def replay(
 )
 def move(
     env: Environment,
-    partition: str = argument("TOPIC[HOME-INDEX]", "The partition; quote it for the shell."),
+    partition: str = argument("TOPIC[PARTITION]", "The partition; quote it for the shell."),
     to: str = option(
         "--to DIR", "A data directory of the broker, a path on its machine.", default=...
     ),
     on_broker: int | None = option(
-        "--on-broker ID", "Whose log. Default: the partition's home.", min=0
+        "--on-broker ID", "Whose log. Default: the partition's home, or its leader.", min=0
     ),
 ) -> None:
     """Move a log to another data directory of a broker that runs.

@@ -21,6 +21,7 @@ from broker.client.controller_client import cluster_metadata
 from broker.client.selection import topic_not_found
 from broker.files import reason_of
 from broker.log.data_directory import DataDirectory, read_broker_id, read_high_watermarks
+from broker.log.format import format_of
 from broker.log.offline.rewrite import validate_format
 from broker.log.offline.segments import base_offset_of, expand_paths, segments_of
 from broker.partition_patterns import PartitionList
@@ -190,6 +191,18 @@ class _BrokerCopy:
         return LogEnds(found.log_start_offset, max(found.log_start_offset, found.high_watermark))
 
     def digest(self, offset: int, length: int) -> _Digest | None:
+        first, digests, end = "", [], offset + length
+        while offset < end:  # of a log of batches, a response may not reach to the end
+            found = self._ask_whole(offset, end - offset)
+            if not found.length:
+                return None
+            first = first or format_of(self.partition).segment_name(found.segment)
+            digests.append(found.digest)
+            offset += found.length
+        return (digests[0] if len(digests) == 1 else b"".join(digests)), first
+
+    def _ask_whole(self, offset: int, length: int) -> responses.LogDigest:
+        """Return the digest of a range without damage."""
         found = self._ask(offset, length)
         if found.damage.state is not responses.DamageState.NONE:
             end = (
@@ -201,9 +214,7 @@ class _BrokerCopy:
                 f"{self.partition} on broker {self.name}: the message at offset "
                 f"{found.damage.offset} is damaged; {end}"
             )
-        if found.length < length:
-            return None
-        return found.digest, f"{found.segment:020}.pylog"
+        return found
 
     def _ask(self, offset: int, length: int) -> responses.LogDigest:
         connection = self.connection

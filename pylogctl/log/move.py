@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from broker.admin.brokers import find_broker
-from broker.admin.log_moves import await_move, begin_move, parse_log_name, unknown_text
+from broker.admin.log_moves import (
+    await_move,
+    begin_move,
+    find_holder,
+    parse_log_name,
+    unknown_text,
+)
 from broker.errors import BrokerUnreachableError, UnsupportedVersionError
 from pylogctl.cli.connections import Absence, open_for_requests
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
@@ -13,12 +18,12 @@ from pylogctl.log.document import MOVE, MoveRow
 
 
 def move(env: Environment, name: str, directory: str, broker_id: int | None) -> None:
-    """Move the log of partition `name`, `TOPIC[HOME-INDEX]`, and wait until that is done."""
+    """Move the log of partition `name`, `TOPIC[PARTITION]`, and wait until that is done."""
     partition = parse_log_name(name)
     if not directory:
         raise UsageError("--to is empty; it must be a data directory of the broker")
     with open_for_requests(env, absence=Absence.WARN) as side:
-        address = find_broker(side, partition.home if broker_id is None else broker_id)
+        address = find_holder(side, partition, broker_id)
     connection = side.connect(address)
     started_s = env.clock.monotonic_s()
     try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from broker.errors import BrokerError, InvalidMessageError, LogCorruptError
-from broker.log.offline.aborted import AbortedTransactions, aborted_beside
+from broker.log.aborted import AbortedTransactions, aborted_beside
 from broker.log.offline.records import StoredBatch, iter_batches, position_of
 from broker.log.offline.segments import (
     archived_base_offset_of,

@@ -15,7 +15,6 @@ from broker.clock import Clock
 from broker.errors import BrokerError
 from broker.producer.dispatcher import Waiting
 from broker.producer.producer import Producer
-from broker.protocol.codec import decode
 from broker.tools.audit import DEFAULT_WINDOW_MS, AuditCounter, Auditor, json_time
 from broker.topic import validate_topic_name
 from broker.units import parse_duration_ms
@@ -129,7 +128,7 @@ class ConfirmedCounts:
         if self._time_of is None:
             self._counter.note(topic, len(batch.numbers), batch.payload_bytes)
             return
-        for _, _, payload in decode(batch.message_set, 0).messages:
+        for _, payload in confirmed.messages():
             time_ms = self._time_of(payload)
             self._counter.note_one(topic, len(payload), time_ms, is_timed=True)
 

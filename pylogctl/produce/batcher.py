@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from typing import NamedTuple, Protocol, TypeVar
 
-from broker.protocol.codec import EncodedText, OversizePieceError, encode, encode_delimited
+from broker.producer.records import overhead_of, record_of
+from broker.protocol.codec import (
+    EncodedText,
+    OversizePieceError,
+    Record,
+    encode,
+    encode_delimited,
+)
+from broker.protocol.record_batch import HEADER_BYTES
 from broker.topic import TopicPartition
 from pylogctl.cli.environment import CliError
 from pylogctl.format import framing_reader
@@ -65,10 +73,12 @@ class Lines(NamedTuple):
 
 
 class UnsentMessage(NamedTuple):
-    """A message to send."""
+    """A message to send; topics of format `kafka` store the rest, see `Queued`."""
 
     partition: TopicPartition
     payload: bytes
+    key: bytes | None = None
+    record: Record | None = None
 
 
 class Splitter(Protocol):
@@ -87,6 +97,7 @@ class _OpenBatch:
     payloads: list[bytes] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
     payload_bytes: int = 0
+    records: list[Record] = field(default_factory=list)  # of a topic of format `kafka`
 
 
 @dataclass(eq=False)
@@ -198,21 +209,28 @@ class Batcher:
 
     def _add(self, message: UnsentMessage, number: int) -> bool:
         """Add a message to the open batch of its partition; return False if it is refused."""
-        partition, payload = message
+        partition, payload, *_ = message
         limits = self.limits
         batch = self._open.get(partition)
         limit = self.sender.message_limit(partition) if batch is None else batch.message_limit
-        if len(payload) > limit:
+        size_bytes, batch_bytes = len(payload), limits.batch_bytes
+        if partition.has_records:  # the limit is that of a batch
+            size_bytes += HEADER_BYTES + overhead_of(message)
+            batch_bytes = min(batch_bytes, limit)
+        if size_bytes > limit:
             return self._send_alone(message, number)
         if batch is None:
             batch = self._open[partition] = _OpenBatch(limit)
-        elif batch.payload_bytes + len(payload) > limits.batch_bytes:
+        elif batch.payload_bytes + size_bytes > batch_bytes:
             self._send(partition)
             batch = self._open[partition] = _OpenBatch(limit)
-        batch.payloads.append(payload)
+        if partition.has_records:
+            batch.records.append(_record_of(message, len(batch.records)))
+        else:
+            batch.payloads.append(payload)
         batch.numbers.append(number)
-        batch.payload_bytes += len(payload)
-        if len(batch.payloads) >= limits.batch_messages:
+        batch.payload_bytes += size_bytes
+        if len(batch.numbers) >= limits.batch_messages:
             self._send(partition)
         elif self._since_s is None:
             self._since_s = time.monotonic()
@@ -227,7 +245,11 @@ class Batcher:
         """
         refused_count = self.refusals.count
         self._send_all()
-        self.sender.send(MessageBatch(message.partition, encode([message.payload]), [number]))
+        if message.partition.has_records:
+            batch = MessageBatch(message.partition, b"", [number], [_record_of(message, 0)])
+        else:
+            batch = MessageBatch(message.partition, encode([message.payload]), [number])
+        self.sender.send(batch)
         self.sender.flush()
         return self.refusals.count == refused_count
 
@@ -235,7 +257,8 @@ class Batcher:
         batch = self._open.pop(partition)
         if not self._open:
             self._since_s = None
-        self.sender.send(MessageBatch(partition, encode(batch.payloads), batch.numbers))
+        message_set = b"" if partition.has_records else encode(batch.payloads)
+        self.sender.send(MessageBatch(partition, message_set, batch.numbers, batch.records))
 
     def _send_all(self) -> None:
         if isinstance(self.splitter, Lines):
@@ -334,3 +357,7 @@ class Batcher:
         self._refuse(
             number, framing_reader.too_large(number, position, size, self.limits.message_bytes)
         )
+
+
+def _record_of(message: UnsentMessage, number: int) -> Record:
+    return record_of(message, number, message.payload, time.time_ns() // 1_000_000)

@@ -19,7 +19,8 @@ from broker.partition_patterns import PartitionPattern
 from broker.producer.encoder import bytes_encoder
 from broker.producer.producer import Producer
 from broker.producer.stamper import Stamper
-from broker.topic import TopicPartition
+from broker.protocol.codec import Record
+from broker.topic import NO_HOME, TopicPartition
 from broker.units import format_time
 from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 from pylogctl.format import framing_reader
@@ -40,6 +41,12 @@ class Outgoing(NamedTuple):
     payload: bytes
     key: bytes | None = None
     partition: PartitionPattern | None = None
+    record: Record | None = None  # what else a topic of format `kafka` stores
+
+    @property
+    def is_null(self) -> bool:
+        """Return whether it is a record without a value, which deletes its key."""
+        return self.record is not None and self.record.value is None
 
 
 # by the number in the input and in the run; None for what no topic stores
@@ -67,6 +74,8 @@ class MessageSplitter:
         self._partitions: dict[PartitionPattern, TopicPartition] = {}  # that patterns have named
         key = plan.options.target.key  # of all messages
         self._key = None if key is None else key.encode("utf-8", "surrogateescape")
+        self._headers = headers_of(plan.options.target.header or ())
+        self._record = Record(0, -1, None, b"", self._headers) if self._headers else None
         self._steps: list[_Step] = []
         if plan.framing.shape is Shape.JSONL:
             self._steps.append(self._open_envelope)
@@ -101,27 +110,34 @@ class MessageSplitter:
             raise CliError(ExitStatus.FAILED, text, *error.hints, code="PLUGIN") from error
 
     def _message_of(self, framed: Framed, number: int) -> UnsentMessage | None:
-        outgoing = Outgoing(framed.payload, self._key)
+        outgoing = Outgoing(framed.payload, self._key, record=self._record)
         for step in self._steps:
             found = step(outgoing, framed.number, number)
             if found is None:
                 return None
             outgoing = found
+            if outgoing.is_null:
+                break
         payload, limit = outgoing.payload, self.plan.limits.message_bytes
         if not payload and self.plan.options.input.skip_empty:
             return None
-        if self.stamper is not None:
+        target = self.fixed or self._partition_of(outgoing, framed.number)
+        if self.stamper is not None and not target.has_records:
             (payload,) = self.stamper.stamp(self.plan.topic, [payload])
         if len(payload) > limit:
             raise framing_reader.too_large(framed.number, framed.position, len(payload), limit)
-        return UnsentMessage(self.fixed or self._partition_of(outgoing, framed.number), payload)
+        record = outgoing.record
+        if record is not None:
+            time_ms = self.clock.time_ms() if record.timestamp < 0 else record.timestamp
+            record = record._replace(timestamp=time_ms, key=outgoing.key)
+        return UnsentMessage(target, payload, outgoing.key, record)
 
     def _partition_of(self, outgoing: Outgoing, line_number: int) -> TopicPartition:
         pattern, topic = outgoing.partition, self.plan.topic
         if pattern is None or not self.plan.options.target.keep_partition:
             return self.producer.choose_partition(topic, outgoing.key)
         if pattern not in self._partitions:
-            home = "" if pattern.home is None else f"{pattern.home}-"
+            home = "" if pattern.home in (None, NO_HOME) else f"{pattern.home}-"
             try:
                 found = partition_for(self.producer, topic, f"{home}{pattern.first}", pattern)
             except CliError as error:
@@ -134,12 +150,19 @@ class MessageSplitter:
         from pylogctl.format.envelope import read_envelope
 
         is_strict = self.plan.options.input.strict
-        payload, partition = read_envelope(outgoing.payload, line_number, strict=is_strict)
-        if payload is None:
+        has_records = self.producer.partitions(self.plan.topic)[0].has_records
+        found = read_envelope(
+            outgoing.payload, line_number, strict=is_strict, has_record=has_records
+        )
+        payload, partition, record = found
+        if payload is None and not has_records:
             return None
         if self.plan.options.target.keep_partition and partition is None:
             raise UsageError(f"line {line_number}: no partition, which --keep-partition needs")
-        return Outgoing(payload, None, partition)
+        if record is None:
+            return Outgoing(payload or b"", None, partition)
+        record = record._replace(headers=(*record.headers, *self._headers))
+        return Outgoing(payload or b"", record.key or self._key, partition, record)
 
     def _expand_template(self, outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
         return outgoing._replace(payload=expand(outgoing.payload, number, self.clock))
@@ -160,6 +183,17 @@ class MessageSplitter:
 
     def _encode(self, outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
         return outgoing._replace(payload=self.plan.encode(outgoing.payload))
+
+
+def headers_of(given: Iterable[str]) -> tuple[tuple[str, bytes | None], ...]:
+    """Return the headers that options give as NAME=VALUE."""
+    found: list[tuple[str, bytes | None]] = []
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not (name and sign):
+            raise UsageError(f"--header takes NAME=VALUE, not '{text}'")
+        found.append((name, value.encode("utf-8", "surrogateescape")))
+    return tuple(found)
 
 
 def _unit(framing: Framing) -> str:

@@ -57,12 +57,15 @@ class TargetOptions(Choice):
         "plug-in, such as module:name. Default: sticky, hash with a key.",
     )
     key: str | None = selection.option(
-        "-k, --key STR", "Key of all messages; chooses the partition, is not stored."
+        "-k, --key STR", "Key of all messages; chooses the partition. Format kafka stores it."
+    )
+    header: list[str] | None = selection.option(
+        "-H, --header NAME=VALUE", "Header of all messages, for topics of format kafka. Repeatable."
     )
     key_delimiter: str | None = selection.option(
         "-K, --key-delimiter STR",
-        "A key stands before the first STR of each message; it chooses the partition and is not "
-        "stored.",
+        "A key stands before the first STR of each message; it chooses the partition. Topics of "
+        "format kafka store it.",
     )
     keep_partition: bool = selection.flag(
         "--keep-partition", "The partition each --jsonl object names."

@@ -13,7 +13,6 @@ from typing import BinaryIO
 
 from broker.protocol.checksum import crc32
 from broker.protocol.envelope import open_envelope
-from broker.protocol.message_set import iter_messages
 from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 from pylogctl.produce.sender import Confirmed
 
@@ -29,10 +28,9 @@ def write_receipt(stream: BinaryIO, confirmed: Confirmed) -> None:
             f"broker {batch.partition.home} does not tell offsets, so there is no receipt",
         )
     topic, name = batch.partition.topic, batch.partition.name
-    messages = iter_messages(confirmed.message_set, confirmed.base_offset)
     lines = [
-        _LINE % (number, topic, name, one.offset, *_size_and_crc(one.payload))
-        for number, one in zip(batch.numbers, messages, strict=True)
+        _LINE % (number, topic, name, offset, *_size_and_crc(payload))
+        for number, (offset, payload) in zip(batch.numbers, confirmed.messages(), strict=True)
     ]
     stream.write("".join(lines).encode())
     stream.flush()

@@ -19,7 +19,7 @@ from broker.producer.dispatcher import Moved
 from broker.producer.producer import Producer
 from broker.producer.settings import ProducerSettings, settings_of
 from broker.producer.stamper import Stamper, has_envelopes
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_07, FORMAT_KAFKA, TopicPartition
 from broker.units import Pacer, count_text, format_size
 from pylogctl.cli.columns import Bytes, Document, Fit, Flag, Integer, Rate, Row, Seconds, Text
 from pylogctl.cli.connections import Absence, connector, open_cluster, with_addresses
@@ -112,6 +112,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         env, plan, producer = self.env, self.plan, self.peers.producer
+        _refuse_unstored(plan, producer)
         self._sent_sets = _sent_sets(env, plan)
         self._audit = _confirmed_counts(env, plan, self.peers)
         self._seconds = 0.0
@@ -124,10 +125,11 @@ class _Run:
         fixed = _fixed_partition(plan, producer)
         where = f"partitions of {plan.topic}" if fixed is None else str(fixed)
         env.trace(1, f"sending to {where}, acks {settings_of(plan.config).acks.name.lower()}")
+        has_blocks = fixed is not None and not fixed.has_records  # no line is handled alone
         self._batcher = Batcher(
             self._sender,
             Lines(fixed, plan.framing.delimiter)
-            if fixed is not None and plan.is_plain and stamper is None
+            if fixed is not None and has_blocks and plan.is_plain and stamper is None
             else MessageSplitter(plan, producer, fixed, env.clock, self._encode(), stamper),
             limits=plan.limits,
             max_messages=plan.options.input.max_messages,
@@ -307,6 +309,20 @@ class _Run:
         if self._refusals.count:
             text += f"; {count_text(self._refusals.count)} left out"
         return text + ("; all read back and compared" if self._is_verified else "")
+
+
+def _refuse_unstored(plan: ProducePlan, producer: Producer) -> None:
+    """Refuse options that are for topics of the other format."""
+    options = plan.options
+    of_07 = {"--verify": options.records.verify, "--envelope": options.input.envelope}
+    format = producer.partitions(plan.topic)[0].format
+    given = of_07 if format == FORMAT_KAFKA else {"--header": options.target.header}
+    for option in (one for one, is_given in given.items() if is_given):
+        raise CliError(
+            ExitStatus.UNSUPPORTED,
+            f"{option} is for topics of format {FORMAT_07 if given is of_07 else FORMAT_KAFKA}, "
+            f"and '{plan.topic}' is of format {format}",
+        )
 
 
 def _fixed_partition(plan: ProducePlan, producer: Producer) -> TopicPartition | None:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 from broker import errors
 from broker.producer.dispatcher import Moved
 from broker.producer.producer import Delivery, Producer
-from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
+from broker.protocol.codec import ENTRY_OVERHEAD_BYTES, Record
+from broker.protocol.message_set import iter_messages
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 from broker.units import Pacer, count_text, format_count, format_duration
@@ -25,15 +26,21 @@ from pylogctl.cli.report import failure_of
 
 
 class MessageBatch(NamedTuple):
-    """Messages for one partition as one set; `numbers` are theirs in the whole run, from 1."""
+    """Messages for one partition as one set; `numbers` are theirs in the whole run, from 1.
+
+    For a topic of format `kafka` they are `records`, and there is no set yet.
+    """
 
     partition: TopicPartition
     message_set: Buffer
     numbers: Sequence[int]
+    records: Sequence[Record] = ()
 
     @property
     def payload_bytes(self) -> int:
         """Return the size of all payloads."""
+        if self.records:
+            return sum(len(one.value or b"") for one in self.records)
         return len(self.message_set) - ENTRY_OVERHEAD_BYTES * len(self.numbers)
 
 
@@ -71,6 +78,15 @@ class Confirmed(NamedTuple):
     batch: MessageBatch
     base_offset: int
     message_set: Buffer
+
+    def messages(self) -> list[tuple[int, bytes]]:
+        """Return offset and payload of each message."""
+        if self.batch.records:
+            found = enumerate(self.batch.records, self.base_offset)
+            return [(offset, one.value or b"") for offset, one in found]
+        return [
+            (one.offset, one.payload) for one in iter_messages(self.message_set, self.base_offset)
+        ]
 
 
 @dataclass(eq=False)
@@ -170,6 +186,8 @@ class Sender:
         complete = partial(self._complete, batch)
         if self.producer is None:
             Delivery(partition, batch.message_set, None, complete).complete(-1, None)
+        elif batch.records:
+            self.producer.send_records(partition, batch.records, complete)
         else:
             self.producer.send_set(partition, batch.message_set, complete, can_move=self.can_move)
 

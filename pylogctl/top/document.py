@@ -72,7 +72,9 @@ class PartitionRow(_Look):
     """A partition of a topic."""
 
     topic: Annotated[str, "name", HIDDEN]
-    partition: Annotated[str, "home broker and index", Fit.WHOLE]
+    partition: Annotated[
+        str, "partition: home broker and index; a number in the format kafka", Fit.WHOLE
+    ]
     state: Annotated[
         str, "ok, behind (a replica is not in sync), offline (no leader)", Fit.STATE
     ] = "ok"
@@ -95,7 +97,9 @@ class ReplicaRow(_Look):
     """A replica of a partition."""
 
     topic: Annotated[str, "name", HIDDEN]
-    partition: Annotated[str, "home broker and index", HIDDEN]
+    partition: Annotated[
+        str, "partition: home broker and index; a number in the format kafka", HIDDEN
+    ]
     broker: Annotated[Integer, "it is on"]
     role: Annotated[str, "leader or follower", Fit.STATE] = "follower"
     state: Annotated[str, "in sync, behind, or DOWN", Fit.STATE] = "in sync"

@@ -19,7 +19,7 @@ from broker.admin.topics import Ends
 from broker.ids import NO_CONTROLLER, NO_LEADER
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import ClusterMetadataResponse, PartitionMetadata
-from broker.topic import TopicPartition
+from broker.topic import NO_HOME, TopicPartition
 
 WINDOW_MS = 60_000
 """Of the samples that statuses of groups are judged by."""
@@ -118,14 +118,13 @@ class BrokerState(NamedTuple):
             if name.startswith(_LOG):
                 rest = name.removeprefix(_LOG)
                 topic = rest.rpartition("[" if rest.endswith("]") else "-")[0]
-                home, _, index = figures["Name"].partition("-")
-                yield TopicPartition(topic, int(home), int(index)), figures
+                yield TopicPartition.named(topic, figures["Name"]), figures
 
     def log_rate(self, partition: TopicPartition, attribute: str) -> float | None:
         """Return by how much a figure of a log here grows a second, as `rate` does."""
         one, at = partition, self.document.get("broker")
         away = f"{_LOG}{one.topic}[{one.name}]"
-        name = f"{_LOG}{one.topic}-{one.index}" if one.home == at else away
+        name = f"{_LOG}{one.topic}-{one.index}" if one.home in (NO_HOME, at) else away
         return self.rate(name, attribute, StatusParts.LOGS)
 
     def replicas(self) -> Mapping[TopicPartition, Numbers]:
@@ -140,8 +139,7 @@ class BrokerState(NamedTuple):
 def _replicas_of(answer: BrokerAnswer) -> Mapping[TopicPartition, Numbers]:
     found = {}
     for one in (answer.document or {}).get("replicas", ()):
-        home, _, index = one["partition"].partition("-")
-        found[TopicPartition(one["topic"], int(home), int(index))] = one
+        found[TopicPartition.named(one["topic"], one["partition"])] = one
     return found
 
 

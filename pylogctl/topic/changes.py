@@ -25,8 +25,10 @@ _UNCHANGED = "nothing changed; this was a dry run"
 
 def create_topic(env: Environment, wanted: NewTopic, *, if_not_exists: bool) -> None:
     """Create a topic: by the controller if it has replicas, else on brokers."""
-    create = _create_on_brokers if wanted.replicas is None else replication.create_replicated_topic
     with open_for_requests(env, absence=Absence.FAIL) as side:
+        wanted = topic_changes.with_format(side, wanted)
+        is_on_brokers = wanted.replicas is None
+        create = _create_on_brokers if is_on_brokers else replication.create_replicated_topic
         create(env, side, wanted, if_not_exists=if_not_exists)
 
 
@@ -58,7 +60,7 @@ def _create_on_brokers(env: Environment, side: Side, new: NewTopic, *, if_not_ex
 
     needed = {one.broker.id: one.partition_count for one in plan if one.is_needed}
     brokers = [one.broker for one in plan if one.is_needed]
-    made = create_on(side.connect, topic, needed, brokers)
+    made = create_on(side.connect, topic, needed, brokers, format=new.format)
     if needed.keys() > made and not if_not_exists:
         raise TopicExistsError(f"topic '{topic}' was created by another client meanwhile")
     await_topic(side.cluster, topic, set(counts), timeout_s=side.timeout_s)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from broker.topic import MAX_PARTITIONS, validate_topic_name
+from broker.topic import FORMAT_07, FORMAT_KAFKA, MAX_PARTITIONS, validate_topic_name
 from pylogctl.cli import declarations
 from pylogctl.cli import options as shared
 from pylogctl.cli.connections import Absence, open_for_requests
@@ -43,6 +43,13 @@ _Offset = Annotated[
     list[str] | None,
     shared.offset_option("Offsets to read, START or START:END. Default: start:end."),
 ]
+
+
+class TopicFormat(StrEnum):
+    """What the messages of a topic are stored as."""
+
+    ENTRIES = FORMAT_07
+    KAFKA = FORMAT_KAFKA
 
 
 def _span(env: Environment, offset: list[str] | None) -> Span:
@@ -112,7 +119,10 @@ def create(
         min=1,
     ),
     settings: list[str] | None = replication.option(
-        "--set NAME=VALUE", "With --replication-factor: a setting of the topic (repeatable)."
+        "--set NAME=VALUE", "With replicas: a setting of the topic (repeatable)."
+    ),
+    format: TopicFormat | None = option(
+        "--format FORMAT", "For life: 0.7 or kafka. Default: log.format of the brokers."
     ),
 ) -> None:
     """Create a topic, its partitions spread over the brokers.
@@ -123,7 +133,12 @@ def create(
     broker that gets one, as in Kafka 0.7. With --replication-factor each partition gets as many
     copies, and another of them leads it when its leader goes.
 
+    A topic of the format kafka has Kafka's record batches: offsets count records, and partitions
+    are numbers, 0, 1 and up. In a cluster it has replicas, by default default.replication.factor;
+    without ZooKeeper it is on one broker.
+
     $ pylogctl topic create orders --partitions 4
+    $ pylogctl topic create orders --partitions 4 --format kafka
     $ pylogctl topic create orders --partitions-per-broker 2 --broker 0 --broker 2
     $ pylogctl topic create orders --partitions 6 --replication-factor 3 --set min.insync.replicas=2
     """
@@ -139,11 +154,14 @@ def create(
             raise UsageError("--replication-factor places replicas itself: leave out --broker ID")
         if per_broker is not None:
             raise UsageError("--replication-factor places replicas itself: give --partitions")
-    elif settings:
+    elif settings and format is not TopicFormat.KAFKA:
         raise UsageError("--set needs --replication-factor; else: pylogctl config set --topic")
+    if format is TopicFormat.KAFKA and per_broker is not None:
+        raise UsageError("--format kafka knows no home brokers: give --partitions")
     given = parse_settings(settings or [])
     is_per_broker = per_broker is not None
-    wanted = NewTopic(topic, count, is_per_broker, replication_factor, broker_ids, given)
+    named = "" if format is None else format.value
+    wanted = NewTopic(topic, count, is_per_broker, replication_factor, broker_ids, given, named)
     create_topic(env, wanted, if_not_exists=if_not_exists)
 
 

@@ -59,7 +59,7 @@ class OffsetsRow(Row):
     partition: TopicPartition
     start: Annotated[Integer, "offset that START means"]
     end: Annotated[Integer, "offset that END means"]
-    size_bytes: Annotated[Bytes, "bytes from start to end", Title("SIZE")]
+    size_bytes: Annotated[Bytes, "bytes from start to end; none in the format kafka", Title("SIZE")]
     inner: Annotated[Integer, "messages to skip in the compressed set at start", HIDDEN]
     end_inner: Annotated[Integer, "messages to take of the set at end", HIDDEN]
 
@@ -70,7 +70,7 @@ class CountRow(Row):
     partition: TopicPartition
     start: Annotated[Integer, "offset counted from"]
     end: Annotated[Integer, "offset counted up to"]
-    size_bytes: Annotated[Bytes, "bytes from start to end", Title("SIZE")]
+    size_bytes: Annotated[Bytes, "bytes from start to end; none in the format kafka", Title("SIZE")]
     messages: Annotated[Integer, "messages there, those of compressed sets one by one"]
     inner: Annotated[Integer, "messages left out of the compressed set at start", HIDDEN]
     end_inner: Annotated[Integer, "messages counted of the set at end", HIDDEN]
@@ -124,14 +124,15 @@ def partition_row(one: PartitionInfo) -> dict[str, Any]:
 
 def offsets_row(partition: TopicPartition, found: ReadRange | None) -> OffsetsRow:
     """Return a row of `OFFSETS`; `found` is None if the partition cannot be read."""
-    return OffsetsRow(partition, **_range_fields(found))
+    return OffsetsRow(partition, **_range_fields(partition, found))
 
 
 def count_row(
     partition: TopicPartition, found: ReadRange | None, message_count: int | None
 ) -> CountRow:
     """Return a row of `COUNT`; without a range and a count if the partition cannot be read."""
-    return CountRow(partition, messages=if_known(message_count), **_range_fields(found))
+    fields = _range_fields(partition, found)
+    return CountRow(partition, messages=if_known(message_count), **fields)
 
 
 def count_total(rows: Sequence[CountRow]) -> dict[str, Any]:
@@ -144,16 +145,17 @@ def count_total(rows: Sequence[CountRow]) -> dict[str, Any]:
     }
 
 
-def _range_fields(found: ReadRange | None) -> dict[str, Any]:
+def _range_fields(partition: TopicPartition, found: ReadRange | None) -> dict[str, Any]:
     if found is None:
         return dict.fromkeys(("start", "inner", "end", "end_inner", "size_bytes"), UNKNOWN)
     start, end = found.start, found.end
+    has_bytes = end is not None and not partition.has_records  # whose offsets count records
     return {
         "start": start.offset,
         "inner": start.inner,
         "end": None if end is None else end.offset,
         "end_inner": None if end is None else end.inner,
-        "size_bytes": None if end is None else max(0, end.offset - start.offset),
+        "size_bytes": max(0, end.offset - start.offset) if end and has_bytes else None,
     }
 
 

@@ -160,8 +160,7 @@ def read_plan(env: Environment, path: Path) -> Plan:
     plan: Plan = {}
     try:
         for one in json.loads(text)["data"]:
-            home, index = map(int, one["partition"].split("-"))
-            partition = TopicPartition(one["topic"], home, index)
+            partition = TopicPartition.named(one["topic"], one["partition"])
             if not isinstance(one["target"], list):
                 raise ValueError(
                     f"target {one['target']!r} of {partition} is no list of broker ids"

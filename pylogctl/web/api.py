@@ -147,6 +147,7 @@ def topic_of(client: Client, name: str) -> TopicInfo:
         size_bytes=size_of(found),
         offline=sum(one.leader is None for one in found),
         under_replicated=sum(len(one.in_sync) < len(one.replicas) for one in found),
+        format=found[0].format,
     )
 
 

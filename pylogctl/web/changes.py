@@ -51,6 +51,7 @@ async def create_topic(call: Call, new: docs.NewTopic) -> Response:
             new.name,
             partitions=new.partitions,
             replicas=new.replicas,
+            format=new.format,
             settings=dict(new.settings),
             plan=new.dry_run,
         )

@@ -227,6 +227,7 @@ class NewTopic(Struct, forbid_unknown_fields=True):
     name: _Name
     partitions: _Count | None = None
     replicas: Annotated[int, Meta(ge=1, le=100)] | None = None
+    format: Literal["0.7", "kafka"] | None = None
     settings: _Settings = {}
     dry_run: bool = False
 
@@ -255,7 +256,7 @@ class DeleteQuery(Struct, forbid_unknown_fields=True):
 
 
 class NewMessage(Struct, forbid_unknown_fields=True):
-    """A message; its key chooses the partition, unless that is given, and is not stored."""
+    """A message; its key chooses the partition, unless that is given. Format kafka stores it."""
 
     value: str
     encoding: Literal["text", "base64"] = "text"

@@ -15,7 +15,6 @@ from typing import Literal, NamedTuple
 from broker.api.client import Client
 from broker.api.errors import CorruptMessage
 from broker.errors import ArgumentError, BrokerError, SchemaMismatchError
-from broker.partition_patterns import parse_partition
 from broker.protocol.codec import Message
 from broker.schemas.payloads import Decoder, remembering, split, to_json
 from broker.topic import MessagePosition, TopicPartition
@@ -99,12 +98,10 @@ def parse_cursor(topic: str, text: str) -> dict[TopicPartition, MessagePosition]
     """Return the positions of `cursor_of`."""
     found = {}
     for item in text.split(","):
-        match = re.fullmatch(r"(\d+-\d+):(\d{1,19})(?:\.(\d{1,9}))?", item, re.ASCII)
+        match = re.fullmatch(r"((?:\d+-)?\d+):(\d{1,19})(?:\.(\d{1,9}))?", item, re.ASCII)
         if match is None:
             raise ArgumentError(f"not a position: '{item}'", hints=["valid: 0-0:8192,0-1:77"])
-        pattern = parse_partition(match[1])
-        assert pattern.home is not None  # the expression has one
-        partition = TopicPartition(topic, pattern.home, pattern.first)
+        partition = TopicPartition.named(topic, match[1])
         found[partition] = MessagePosition(int(match[2]), int(match[3] or 0))
     return found
 

@@ -67,7 +67,7 @@ def _complete(*words: str) -> list[str]:
         (["config", "unset", "--topic", "t", "segment."], ["segment.bytes", "segment.ms"]),
         (["config", "set", "-b", "0", "num.p"], ["num.partitions="]),
         (["config", "unset", "--broker=0", "num.p"], ["num.partitions"]),
-        (["topic", "create", "t", "--set", "min"], ["min.insync.replicas="]),
+        (["topic", "create", "t", "--set", "min.i"], ["min.insync.replicas="]),
         (["help", "off"], ["offsets"]),
         (["man", "zk"], ["zk"]),
     ],

@@ -16,7 +16,7 @@ from broker.client.controller_client import cluster_metadata
 from broker.cluster_state import TopicAssignment
 from broker.properties import HOUR_MS
 from broker.protocol.responses import BrokerAddress
-from broker.topic import TopicPartition
+from broker.topic import NO_HOME, TopicPartition
 from broker.zk import paths
 from broker.zk.replicated_values import encode_assignment
 from broker.zk.session import Session
@@ -188,6 +188,7 @@ def test_set_when_the_topic_is_not_created_yet_then_absent_sets_it_for_its_creat
     [
         ("min.insync.replicas=3", "min.insync.replicas is 3, but topic 'r' has 2 replicas"),
         ("partition.count=3", "topic 'r' is replicated: partition.count does not say"),
+        ("cleanup.policy=compact", "topic 'r' cannot have cleanup.policy=compact: messages of"),
     ],
 )
 def test_set_when_the_replicas_of_the_topic_forbid_it_then_is_refused(
@@ -203,6 +204,22 @@ def test_set_when_the_replicas_of_the_topic_forbid_it_then_is_refused(
     assert message in result.stderr
     assert session.exists("/config/topics/r") is None
     assert config("set", "-t", "r", "min.insync.replicas=2").status == ExitStatus.OK
+
+
+def test_set_when_a_policy_compacts_then_topics_of_07_are_refused(
+    session: Session, config: Config, topic: str
+) -> None:
+    replicas = {TopicPartition("orders", NO_HOME, 0): (0, 1)}
+    value = encode_assignment(TopicAssignment("orders", "id", replicas))
+    session.create(paths.replicated_topic("orders"), value)
+
+    refused = config("set", "-t", topic, "cleanup.policy=compact")
+
+    assert refused.status == ExitStatus.USAGE
+    assert "only topics of format kafka are compacted" in refused.stderr
+    for policy in ("compact", "compact,delete"):
+        done = config("set", "-t", "orders", f"cleanup.policy={policy}", "delete.retention.ms=9")
+        assert done.status == ExitStatus.OK
 
 
 @pytest.mark.parametrize(
@@ -414,6 +431,7 @@ def test_set_when_a_broker_does_not_apply_it_in_time_then_a_warning_says_so(
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
+        ("cleanup.policy=compact", "topic 'new' cannot have cleanup.policy=compact: messages of"),
         ("retention.m=1", "no setting of topics 'retention.m'; did you mean 'retention.ms'?"),
         ("flush.ms=0", "flush.ms is 0; it must be at least 1"),
     ],

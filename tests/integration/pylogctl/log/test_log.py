@@ -30,7 +30,7 @@ from broker.protocol.compression import Codec
 from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.message_set import build_set, wrap
 from broker.protocol.responses import BrokerAddress
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_KAFKA, TopicPartition
 from broker.units import format_size
 from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Invoke, Spawn
@@ -500,11 +500,26 @@ def test_move_when_the_broker_has_two_directories_then_the_log_is_in_the_other(
     again = invoke("log", "move", "t[0-0]", "--to", str(dirs[1]), "-b", at)
     assert again.status == ExitStatus.CONFLICT
     assert "is in" in again.stderr
-    for name in ("t", "t[0]", "t-0", "[0-0]"):
+    for name in ("t", "t[-1]", "t-0", "[0-0]"):
         wrong = invoke("log", "move", name, "--to", str(dirs[1]), "-b", at)
         assert wrong.status == ExitStatus.USAGE
-    missing = invoke("log", "move", "t[0-0]", "--to", "/x", "--on-broker", "5", "-b", at)
-    assert missing.status == ExitStatus.NOT_FOUND
+    for missing in (["t[0-0]", "--on-broker", "5"], ["t[0]"]):
+        found = invoke("log", "move", *missing, "--to", "/x", "-b", at)
+        assert found.status == ExitStatus.NOT_FOUND
+
+
+def test_move_when_the_partition_has_no_home_then_its_leader_moves_it(
+    start_broker: Callable[..., Broker], invoke: Invoke, tmp_path: Path
+) -> None:
+    dirs = (tmp_path / "a", tmp_path / "b")
+    broker = start_broker(data_dirs=dirs)
+    broker.logs.creation.create_topic("t", 1, format=FORMAT_KAFKA)
+    broker.logs.creation.get_or_create("t", 0)
+    at = f"127.0.0.1:{broker.port}"
+    moved = invoke("log", "move", "t[0]", "--to", str(dirs[1]), "-b", at, "--output", "json")
+    assert moved.status == ExitStatus.OK
+    assert (dirs[1] / "t-0" / "partition.metadata").exists()
+    assert not (dirs[0] / "t-0").exists()
 
 
 @pytest.mark.parametrize("command", [["verify"], ["dump"], ["stat"], ["recover"]])

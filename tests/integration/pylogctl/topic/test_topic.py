@@ -76,7 +76,7 @@ def test_list_when_there_are_topics_shows_size_and_offsets(
     fill(running_broker, "b", [b"12345"])
     fill(running_broker, "a", [b"1", b"2"])
     same = {"brokers": [0], "partitions": 1, "replicas": None, "offline": 0,
-            "under_replicated": 0, "state": "ok", "messages": None}  # fmt: skip
+            "under_replicated": 0, "format": "0.7", "state": "ok", "messages": None}  # fmt: skip
     assert rows(topic("list", "--output", "json")) == [
         {"name": "a", **same, "size_bytes": 22},
         {"name": "b", **same, "size_bytes": 15},
@@ -256,6 +256,43 @@ def test_create_gives_the_topic_its_number_of_partitions(topic: Invoke) -> None:
         {"topic": "t", "broker": 0, "before": 0, "partitions": 3, "action": "created"}
     ]
     assert len(rows(topic("describe", "t", "--output", "json"))) == 3
+
+
+def test_create_when_the_format_is_kafka_then_partitions_are_numbers_until_it_is_deleted(
+    topic: Invoke,
+) -> None:
+    create = ("create", "t", "--format", "kafka", "--partitions", "2", "--output", "json")
+    assert rows(topic(*create)) == [
+        {"topic": "t", "broker": 0, "before": 0, "partitions": 2, "action": "created"}
+    ]
+    assert rows(topic(*create, "--if-not-exists"))[0]["action"] == "exists"
+    described = rows(topic("describe", "t", "--output", "json"))
+    assert [(one["partition"], one["format"], one["size_bytes"]) for one in described] == [
+        ("0", "kafka", 0),
+        ("1", "kafka", 0),
+    ]
+    (found,) = rows(topic("offsets", "t", "-p", "t[1]", "--output", "json"))
+    assert (found["partition"], found["end"], found["size_bytes"]) == ("1", 0, None)
+
+    deleted = topic("delete", "t", "--data", "--yes", "--confirm", "t")
+    assert deleted.status == ExitStatus.OK, deleted.stderr
+    assert rows(topic("list", "--output", "json")) == []
+
+
+def test_create_when_the_format_is_kafka_and_there_is_no_zookeeper_then_one_broker_is_chosen(
+    two_brokers: tuple[Broker, Broker], invoke: Invoke
+) -> None:
+    create = ("topic", "create", "t", "--format", "kafka", "-b", at(*two_brokers))
+    refused = invoke(*create)
+    assert refused.status == ExitStatus.CONFLICT
+    assert "without ZooKeeper: choose it" in refused.stderr
+    assert "brokers: 1, 2" in refused.stderr
+
+    assert rows(invoke(*create, "-b", "2", "--output", "json"))[0]["broker"] == 2
+    (described,) = rows(
+        invoke("topic", "describe", "t", "-b", at(*two_brokers), "--output", "json")
+    )
+    assert (described["partition"], described["leader"]) == ("0", 2)
 
 
 @pytest.mark.parametrize("words", [("alter",), ("delete", "-b", "127.0.0.1:1")])

@@ -213,8 +213,8 @@ def test_list_pages_by_the_last_key_so_that_new_rows_shift_nothing(served: Serve
     assert re.findall(r'<a href="/topics/([^"]*)">', text) == ["hostile", "orders"]
 
 
-def test_cursor_keeps_places_inside_compressed_sets() -> None:
-    text = "0-0:8192,0-1:77.3"
+@pytest.mark.parametrize("text", ["0-0:8192,0-1:77.3", "0:8192,11:77"])
+def test_cursor_keeps_places_inside_compressed_sets(text: str) -> None:
     assert cursor_of(parse_cursor("orders", text)) == text
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from broker.errors import ArgumentError
 from broker.partition_patterns import parse_partition, parse_partition_list
-from broker.topic import TopicPartition
+from broker.topic import NO_HOME, TopicPartition
 from pylogctl.cli.selection import split_patterns
 
 ALL = [TopicPartition("t", home, index) for home in range(3) for index in range(5)]
@@ -58,7 +58,7 @@ def test_partition_list_given_a_valid_text_selects(text: str, names: set[str]) -
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a", "0,", "-1", "0..", "3..1", "0--1", "*", "0-0-0", "t[0]", "t[*-0]", "[0-0]"]
+    "text", ["", "a", "0,", "-1", "0..", "3..1", "0--1", "*", "0-0-0", "t[*-0]", "[0-0]", "[0]"]
 )
 def test_partition_list_given_anything_else_is_a_usage_error(text: str) -> None:
     with pytest.raises(ArgumentError, match="not a partition"):
@@ -68,8 +68,9 @@ def test_partition_list_given_anything_else_is_a_usage_error(text: str) -> None:
 @pytest.mark.parametrize(
     "topic", ["t", "web.log-1_x", "größe", "a b", " a", "a,b", "a[0-0]", "a=b:c"]
 )
-def test_partition_when_printed_then_the_text_means_this_one(topic: str) -> None:
-    partition = TopicPartition(topic, 2, 13)
+@pytest.mark.parametrize("home", [2, NO_HOME])
+def test_partition_when_printed_then_the_text_means_this_one(topic: str, home: int) -> None:
+    partition = TopicPartition(topic, home, 13)
     pattern = parse_partition(str(partition))
 
     assert pattern.matches(partition)

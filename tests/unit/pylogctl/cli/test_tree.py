@@ -138,7 +138,7 @@ def test_static_help_of_the_root_is_what_the_commands_say() -> None:
         (["log", "verify", "f", "--max-error", "1"], "no option '--max-error'; "
          "did you mean '--max-errors'?"),
         (["log", "verify"], "missing FILE|DIR"),
-        (["log", "move"], "missing TOPIC[HOME-INDEX]\n"),
+        (["log", "move"], "missing TOPIC[PARTITION]\n"),
         (["topic", "create", "t", "--partitions", "3000000000"], "--partitions: 3000000000 is not "
          "between 1 and 10000"),
         (["log", "dump", "f", "-n", "-1"], "--max-messages: -1 is below 0"),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.protocol.record_batch import Record
 from broker.topic import TopicPartition
 from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 from pylogctl.format.envelope import MessageFacts, PayloadEncoding, read_envelope, write_envelope
@@ -74,6 +75,20 @@ def test_read_envelope_given_a_record_without_a_value_has_no_payload() -> None:
     line = b'{"payload":null,"payload_b64":null,"key":"k","headers":[]}'
     assert read_envelope(line, 1).payload is None
     assert read_envelope(line.replace(b'64":null', b'64":"YQ=="'), 1).payload == b"a"
+
+
+@pytest.mark.parametrize(("payload", "value"), [("null", None), ('"a"', b"a")])
+def test_read_envelope_when_a_record_is_asked_for_then_has_what_the_line_has(
+    payload: str, value: bytes | None
+) -> None:
+    now_ms = 1_700_000_000_123
+    headers = '[{"key":"h","value_hex":"01"},{"key":"n"}]'
+    line = f'{{"payload":{payload},"key_b64":"aw==","headers":{headers},"timestamp":{now_ms}}}'
+    record = read_envelope(line.encode(), 1, has_record=True).record
+    assert record == Record(0, now_ms, b"k", value, (("h", b"\x01"), ("n", None)))
+    assert read_envelope(line.encode(), 1).record is None
+    bare = read_envelope(b'{"payload":"a"}', 1, has_record=True).record
+    assert bare == Record(0, -1, None, b"a")
 
 
 def test_read_envelope_given_unknown_fields_ignores_them_unless_strict() -> None:
