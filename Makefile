@@ -57,7 +57,7 @@ durability: $(STAMP)
 # Seeds from one on, the same each time, so that a change is judged by itself; `make simulate`
 # searches with others.
 seeds-%: $(STAMP)
-	$(BIN)/python -m tests.simulation --first $* --runs 1500 --seconds 150
+	$(BIN)/python -m tests.simulation --first $* --runs 1100 --seconds 150
 
 # Else each process of the tests would compile all of their modules.
 .PHONY: compiled

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from random import Random
 from typing import NamedTuple
 
 from broker.cluster_state import EpochStart, IsrChange, IsrDecision, ReplicatedPartition
@@ -15,6 +17,7 @@ from broker.controller.pushes import Push
 from broker.errors import (
     BrokerError,
     FencedEpochError,
+    InvalidMessageError,
     KeptMessagesError,
     NotControllerError,
     NotLeaderError,
@@ -31,6 +34,7 @@ from broker.errors import (
 )
 from broker.ids import NO_LEADER
 from broker.log.retention import MAX_CLOCK_DIFFERENCE_S, RetentionTime
+from broker.log.segment import Appended
 from broker.protocol.fetch_sessions import (
     NO_SESSION,
     FetchSessions,
@@ -44,7 +48,8 @@ from broker.replication.replica_log import NO_DIVERGENCE, FetchAnswer, FetchPosi
 from broker.replication.replicas import Replica, Replicas, ReplicaSettings, RoleChange
 from broker.server.cluster.peer_watch import doubt_of
 from broker.server.cluster.throttle import Throttle
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_07, TopicPartition
+from tests.simulation.batch_log import BatchLog
 from tests.simulation.checker import CLOCK_S, Checker, Created, is_past_retention
 from tests.simulation.disk import SimulatedLog
 from tests.simulation.events import Done, Network, Process, Scheduler
@@ -74,7 +79,7 @@ class Fetched(NamedTuple):
 
     answer: FetchAnswer
     starts: tuple[EpochStart, ...]
-    data: list[object]
+    data: object
     times_s: list[float]
 
 
@@ -137,7 +142,7 @@ class _ParkedFetch:
 class _Publish:
     leader: Leader
     created: Created
-    end_offset: int
+    appended: Appended
     respond: Done
 
 
@@ -173,6 +178,11 @@ class Broker(Process):
         self.logs: dict[TopicPartition, tuple[str, SimulatedLog]] = {}
         self.records: dict[TopicPartition, ReplicaRecord] = {}
         """What is kept beside the logs."""
+        self.directory = Path()
+        """Of the files of its logs in the format kafka, set for each run."""
+        self.damages = Random()
+        """Of the choices of what happens to those files."""
+        self._directory_count = 0
         self.is_clean = True
         self.is_slow = False
         self.is_full = False
@@ -280,8 +290,7 @@ class Broker(Process):
         self.scheduler.counts["stops in good order"] += self.is_clean
         for _, log in self.logs.values():
             if not log.is_failed:
-                log.flush()
-                log.checkpoint = log.high_watermark
+                log.close()
         if self.session is not None:
             self.registry.expire(self.session)
 
@@ -308,12 +317,19 @@ class Broker(Process):
                 self.scheduler.counts["logs of a former creation set aside"] += 1
                 self.checker.logs.pop((self.id, log.created))
             created = Created(info.partition, info.creation_id)
-            log = SimulatedLog(self.id, created, self.checker)
+            log = self._create(created)
             log.is_failed = self.has_failed_disk
             self.logs[info.partition] = (info.creation_id, log)
             self.checker.logs[self.id, created] = log
         log.is_full = self.is_full
         return log
+
+    def _create(self, created: Created) -> SimulatedLog:
+        if created.partition.format == FORMAT_07:
+            return SimulatedLog(self.id, created, self.checker)
+        self._directory_count += 1
+        directory = self.directory / str(self._directory_count)
+        return BatchLog(self.id, created, self.checker, directory, self, self.damages)
 
     def _delete(self, replica: Replica) -> None:
         creation_id, _ = self.logs.get(replica.partition, ("", None))
@@ -660,7 +676,7 @@ class Broker(Process):
             else:
                 session.end()
             if reserved:
-                count = len(response.data) if isinstance(response, Fetched) else 0
+                count = len(response.times_s) if isinstance(response, Fetched) else 0
                 self.throttle.settle(reserved, count * MESSAGE_BYTES)
             if isinstance(response, UnknownFetchSessionError):
                 self._fetch(replica, follower)
@@ -687,14 +703,13 @@ class Broker(Process):
         assert isinstance(log, SimulatedLog)
         try:
             if isinstance(response, Fetched):
-                result = follower.fetched(
-                    position, response.answer, response.starts, len(response.data)
-                )
+                count = log.count_in(response.data, position.offset)
+                result = follower.fetched(position, response.answer, response.starts, count)
                 if result is FetchResult.APPEND:
                     now_s = self.now_s()
                     is_in_sync = self.id in follower.info.state.isr
                     times_s = [now_s if is_in_sync else min(one, now_s) for one in response.times_s]
-                    log.append(*response.data, times_s=times_s)
+                    log.append_copied(response.data, position.offset, times_s)
                     follower.appended(response.answer)
                     return self._begin_flush(log)
                 self.scheduler.counts[f"fetches {result.name.lower()}"] += 1
@@ -707,7 +722,7 @@ class Broker(Process):
             else:
                 error = response if isinstance(response, Exception) else NotLeaderError("lost")
                 follower.refused(position, error, now)
-        except (StorageError, KeptMessagesError) as error:
+        except (StorageError, KeptMessagesError, InvalidMessageError) as error:
             self.scheduler.counts["messages kept"] += isinstance(error, KeptMessagesError)
             follower.refused(position, error, now)
             return _RETRY_S
@@ -793,10 +808,10 @@ class Broker(Process):
         if answer.diverging != NO_DIVERGENCE or not most:
             return Fetched(answer, (), [], [])
         count = self.scheduler.random.randint(1, most)
-        data = log.read(position.offset, position.offset + count)
-        starts = log.epochs.covering(position.offset, position.offset + len(data))
-        first = position.offset - log.start
-        return Fetched(answer, starts, data, log.times_s[first : first + len(data)])
+        data, end_offset = log.fetch(position.offset, count)
+        starts = log.epochs.covering(position.offset, end_offset)
+        times_s = log.times_s[position.offset - log.start : end_offset - log.start]
+        return Fetched(answer, starts, data, times_s)
 
     def _begin_flush(self, log: SimulatedLog) -> float:
         """Flush a log; return how long that takes."""
@@ -811,7 +826,7 @@ class Broker(Process):
 
     def _flushed(self, log: SimulatedLog, cuts: int, end_offset: int) -> None:
         if log.cuts == cuts and not log.is_failed:
-            log.flushed_offset = max(log.flushed_offset, end_offset)
+            log.flushed(end_offset)
             replica = self.replicas.get(log.partition)
             if replica is not None and replica.log is log and isinstance(replica.role, Leader):
                 replica.role.flushed()
@@ -887,8 +902,8 @@ class Broker(Process):
         waiting = []
         for publish in self._publishes:
             try:
-                if publish.leader.is_committed(publish.end_offset):
-                    publish.respond(Published(publish.created, publish.end_offset - 1))
+                if publish.leader.is_committed(publish.appended.end_offset):
+                    publish.respond(Published(publish.created, publish.appended.base_offset))
                 else:
                     waiting.append(publish)
             except ServerError as error:
@@ -898,8 +913,10 @@ class Broker(Process):
 
     # Clients.
 
-    def publish(self, partition: TopicPartition, message: object, acks: int, respond: Done) -> None:
-        """Append a message."""
+    def publish(
+        self, partition: TopicPartition, message_set: object, acks: int, respond: Done
+    ) -> None:
+        """Append messages, or a batch."""
         replica = self.replicas.get(partition)
         try:
             if replica is None or self.is_stopping:
@@ -908,20 +925,21 @@ class Broker(Process):
             leader.check_append(needs_commit=acks == -1)
             log = replica.log
             assert isinstance(log, SimulatedLog)
-            offset = log.append(message, times_s=[self.now_s()])
+            appended = log.publish(message_set, self.now_s())
         except ServerError as error:
             self.scheduler.counts[f"publishes refused: {type(error).__name__}"] += 1
             respond(error)
             return
         created, epoch = log.created, leader.info.state.leader_epoch
         self.checker.appended(created, epoch, self.id, log.losses)
-        self.scheduler.note("broker {} appends {} at {}", self.id, message, offset)
+        messages = log.read(*appended)
+        self.scheduler.note("broker {} appends {} at {}", self.id, messages, appended.base_offset)
         leader.appended()
         self._begin_flush(log)
         if acks == -1:
-            self._publishes.append(_Publish(leader, created, offset + 1, respond))
+            self._publishes.append(_Publish(leader, created, appended, respond))
         else:
-            respond(Published(created, offset))
+            respond(Published(created, appended.base_offset))
         self._settle()
 
     def read(self, partition: TopicPartition, offset: int, respond: Done) -> None:
@@ -936,7 +954,7 @@ class Broker(Process):
             self._list_latest(replica.role, log)
         messages = []
         if log.start <= offset <= log.high_watermark:
-            messages = log.read(offset, min(offset + 10, log.high_watermark))
+            messages = log.read_committed(offset, min(offset + 10, log.high_watermark))
         creation_id = self.creation_id_of(self.replicas.known[partition])
         respond(Read(creation_id, log.created, log.start, messages))
 

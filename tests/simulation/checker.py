@@ -1,4 +1,4 @@
-"""What must hold in a cluster, checked with every change: the invariants I1 to I25.
+"""What must hold in a cluster, checked with every change: the invariants I1 to I26.
 
 A change of a log, of a state in the registry, and each outcome that a client gets is compared with
 one record of what was ever committed.
@@ -48,6 +48,21 @@ class Send(NamedTuple):
 
     producer: int
     number: int
+
+
+class Stored(NamedTuple):
+    """A record in the format kafka: as each replica has it, with its whole batch."""
+
+    message: Send
+    batch: bytes
+
+    def __repr__(self) -> str:
+        return f"{self.message} in batch {self.batch[:16].hex()}"
+
+
+def message_of(entry: object) -> object:
+    """Return the message of an entry of a log."""
+    return entry.message if isinstance(entry, Stored) else entry
 
 
 class Checker:
@@ -244,7 +259,7 @@ class Checker:
         if self.allows_loss:
             return
         committed = self.committed.get(partition, [])
-        if len(committed) <= offset or committed[offset] != message:
+        if len(committed) <= offset or message_of(committed[offset]) != message:
             self.fail("I1", f"{partition}: {message} was acknowledged at {offset}, not committed")
 
     def listed_latest(self, partition: Created, epoch: int, offset: int) -> None:
@@ -269,6 +284,7 @@ class Checker:
         """Check logs against each other and against the histories of clients (I1, I3, I4, I12)."""
         by_partition: dict[Created, list[SimulatedLog]] = {}
         for log in logs:
+            log.compare()
             by_partition.setdefault(log.created, []).append(log)
         for partition, found in by_partition.items():
             self._check_agree(found)
@@ -292,7 +308,7 @@ class Checker:
                 self.fail("I16", f"{_name(one)} and {_name(other)}: {mine}, {others}")
 
     def _check_content(self, partition: Created, log: SimulatedLog) -> None:
-        found = log.read(log.start, log.log_end_offset)
+        found = [*map(message_of, log.read(log.start, log.log_end_offset))]
         counts: dict[object, int] = {}
         for message in found:
             counts[message] = counts.get(message, 0) + 1

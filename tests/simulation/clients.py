@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
-from broker.topic import TopicPartition
+from broker.errors import OutOfOrderSequenceError
+from broker.topic import FORMAT_KAFKA, TopicPartition
+from tests.simulation.batch_log import encode_batch
 from tests.simulation.broker import Broker, Published, Read
 from tests.simulation.checker import Checker, Created, Send
 from tests.simulation.events import Network, Process, Scheduler
@@ -37,6 +40,8 @@ class Client(Process):
         self.is_alive = True
         self.is_done = False
         self.leader = -1
+        self.sequences: dict[TopicPartition, int] = {}
+        """Of a producer: that of its next batch in the format kafka."""
 
     def find_leader(self) -> None:
         """Ask a broker, which may be wrong; take another partition if this one is no more."""
@@ -49,31 +54,48 @@ class Client(Process):
             self.leader, _ = asked.leader_of(self.partition)
 
 
+@dataclass
+class _Batch:
+    """A batch in the format kafka that is sent until its outcome is known."""
+
+    partition: TopicPartition
+    sequence: int
+    content: bytes
+
+
 class Producer(Client):
-    """Sends one message at a time, and again what had an unknown outcome."""
+    """Sends one message at a time, or a batch, and again what had an unknown outcome."""
 
     count = 0
     tries = 0
     last: tuple[Created, int] | None = None
+    batch: _Batch | None = None
+    id_count = 0
+    """How many ids it has had by which brokers know its batches."""
 
     def send_next(self) -> None:
-        """Send the next message, a new one."""
+        """Send the next message, or messages, which are new."""
         if self.is_done:
             return
-        self.count += 1
+        count = self.scheduler.random.randint(1, 3) if self.partition.format == FORMAT_KAFKA else 1
         self.tries = 0
-        self._send(Send(self.id, self.count))
+        self.batch = None
+        self._send(tuple(Send(self.id, self.count + one + 1) for one in range(count)))
+        self.count += count
 
-    def _send(self, message: Send) -> None:
+    def _send(self, messages: tuple[Send, ...]) -> None:
         random = self.scheduler.random
         target = self.brokers.get(self.leader)
         if target is None:
             self.find_leader()
-            self._next(message, is_again=True)
+            self._next(messages, is_again=True)
             return
-        self.checker.sent[message] = self.checker.sent.get(message, 0) + 1
-        acks = -1 if random.random() < 0.8 else 1
         partition = self.partition
+        batch = self._batch_of(messages) if partition.format == FORMAT_KAFKA else None
+        if batch is None:
+            for message in messages:
+                self.checker.sent[message] = self.checker.sent.get(message, 0) + 1
+        acks = -1 if random.random() < 0.8 else 1
         begins = {
             created: len(committed)
             for created, committed in self.checker.committed.items()
@@ -82,42 +104,72 @@ class Producer(Client):
 
         def done(response: object) -> None:
             if isinstance(response, Published):
+                if batch is not None:
+                    self.sequences[partition] = batch.sequence + len(messages)
                 if acks == -1:
                     begin = begins.get(response.created, 0)
-                    self._acknowledged(message, response, begin)
-                self._next(message, is_again=False)
-            elif isinstance(response, Exception):  # it was not appended
-                self.checker.sent[message] -= 1
-                self.checker.refused.add(message)
-                self.find_leader()
-                self._next(message, is_again=True)
-            else:
-                self.find_leader()
-                self._next(message, is_again=True)
+                    self._acknowledged(messages, response, begin)
+                self._next(messages, is_again=False)
+                return
+            if isinstance(response, OutOfOrderSequenceError):
+                self._forget_sequences()
+            # a batch that was refused can be appended where the network delivers it once more
+            if batch is None and isinstance(response, Exception):  # it was not appended
+                for message in messages:
+                    self.checker.sent[message] -= 1
+                    self.checker.refused.add(message)
+            self.find_leader()
+            self._next(messages, is_again=True)
 
+        message_set = messages if batch is None else batch.content
         self.network.call(
-            *(self, target, lambda r: target.publish(partition, message, acks, r)),
+            *(self, target, lambda r: target.publish(partition, message_set, acks, r)),
             *(done, _TIMEOUT_S),
-            may_repeat=False,
+            may_repeat=batch is not None,
         )
 
-    def _acknowledged(self, message: Send, response: Published, begin: int) -> None:
+    def _batch_of(self, messages: tuple[Send, ...]) -> _Batch:
+        """Return the batch to send: the same one again, which can be in a log only once.
+
+        With another partition or sequence it is another one, and each can be there.
+        """
+        batch = self.batch
+        if batch is None or batch.partition != self.partition:
+            for message in messages:
+                self.checker.sent[message] = self.checker.sent.get(message, 0) + 1
+            sequence = self.sequences.get(self.partition, 0)
+            producer_id = self.id_count << 8 | -self.id
+            content = encode_batch(messages, producer_id, sequence)
+            batch = self.batch = _Batch(self.partition, sequence, content)
+        return batch
+
+    def _forget_sequences(self) -> None:
+        """Begin anew with another id, as it is not known which batch a log has last."""
+        self.id_count += 1
+        self.sequences.clear()
+        self.batch = None
+        self.scheduler.counts["producers that take another id"] += 1
+
+    def _acknowledged(self, messages: tuple[Send, ...], response: Published, begin: int) -> None:
         created, offset = response
-        self.checker.acknowledged_send(created, offset, message)
+        for number, message in enumerate(messages):
+            self.checker.acknowledged_send(created, offset + number, message)
         if self.tries == 0 and not self.checker.allows_loss:
             if self.last is not None and created == self.last[0] and offset <= self.last[1]:
-                self.checker.fail("I5", f"{message} is at {response}, after {self.last}")
+                self.checker.fail("I5", f"{messages} are at {response}, after {self.last}")
             if offset < begin:
-                self.checker.fail("I6", f"{message} is at {offset}, {begin} was committed before")
+                self.checker.fail("I6", f"{messages} are at {offset}, {begin} was committed before")
         self.last = (created, offset)
 
-    def _next(self, message: Send, *, is_again: bool) -> None:
+    def _next(self, messages: tuple[Send, ...], *, is_again: bool) -> None:
         random = self.scheduler.random
-        delay = 0.02 + random.random() * 0.15
+        delay = (0.02 + random.random() * 0.15) * len(messages)
         if is_again and self.tries < 4 and not self.is_done:
             self.tries += 1
-            self.later(delay * 2, self._send, message)
+            self.later(delay * 2, self._send, messages)
         else:
+            if is_again and self.batch is not None:
+                self._forget_sequences()
             self.later(delay, self.send_next)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 
 from broker.errors import StorageError
+from broker.log.segment import Appended
 from tests.simulation.checker import Checker, Created, is_past_retention
 from tests.support.replica_log import MemoryLog
 
@@ -29,6 +30,31 @@ class SimulatedLog(MemoryLog):
         """The high watermark as it is on disk."""
         self.times_s: list[float] = []
         """When each entry was appended, by the clock of its broker."""
+
+    def publish(self, message_set: object, now_s: float) -> Appended:
+        """Append what a client sends; return where it is, or was before if it was sent again."""
+        assert isinstance(message_set, tuple)
+        offset = self.append(*message_set, times_s=[now_s] * len(message_set))
+        return Appended(offset, self.log_end_offset)
+
+    def fetch(self, offset: int, count: int) -> tuple[object, int]:
+        """Return what a follower gets of so many entries, and the offset behind it."""
+        data = self.read(offset, offset + count)
+        return data, offset + len(data)
+
+    def count_in(self, data: object, offset: int) -> int:
+        """Return how many entries, from an offset on, a follower got."""
+        assert isinstance(data, list)
+        return len(data)
+
+    def append_copied(self, data: object, offset: int, times_s: Iterable[float]) -> None:
+        """Append what a follower got."""
+        assert isinstance(data, list)
+        self.append(*data, times_s=times_s)
+
+    def read_committed(self, offset: int, end_offset: int) -> list[object]:
+        """Return what a consumer gets of a range below the high watermark."""
+        return self.read(offset, end_offset)
 
     def append(self, *entries: object, times_s: Iterable[float] = ()) -> int:
         self.raise_if_failed()
@@ -84,6 +110,15 @@ class SimulatedLog(MemoryLog):
         self.remove_before(offset)
         self.checkpoint = max(self.checkpoint, offset)
 
+    def flushed(self, end_offset: int) -> None:
+        """Note that all up to an offset is durable."""
+        self.flushed_offset = max(self.flushed_offset, end_offset)
+
+    def close(self) -> None:
+        """End in good order."""
+        self.flush()
+        self.checkpoint = self.high_watermark
+
     def opened(self) -> None:
         """Recover: flush what there is, take the high watermark from its checkpoint."""
         self.is_failed = False
@@ -91,6 +126,9 @@ class SimulatedLog(MemoryLog):
         self.high_watermark = known
         self.epochs = self.written_epochs.recovered(self.start, self.log_end_offset)
         self.flush()
+
+    def compare(self) -> None:
+        """Check that the files, if there are any, have what the log has."""
 
     def raise_if_failed(self) -> None:
         """Raise if the disk refuses everything."""

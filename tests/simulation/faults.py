@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
@@ -13,6 +13,12 @@ from broker.controller.suspicion import Suspicion, Witness
 from broker.errors import UnknownFetchSessionError
 from broker.ids import NO_EPOCH
 from broker.leader_epochs import LeaderEpochs
+from broker.log import batch_index, producers
+from broker.log.format import BATCHES
+from broker.log.log import Log
+from broker.log.producers import BatchSegment, Producers
+from broker.log.segment import CopiedEntries, Segment, SegmentFile
+from broker.log.side_files import INDEX_SUFFIX, find_indexed
 from broker.protocol.fetch_sessions import FetchSessions
 from broker.replica_records import UnknownReplica
 from broker.replication.follower import FetchResult, Follower
@@ -24,7 +30,7 @@ from tests.simulation.broker import Broker, Options
 from tests.simulation.registry import Registry
 
 Prepare = Callable[[Options, Registry], Options]
-Patch = tuple[type, str, Callable[..., Any] | property]
+Patch = tuple[object, str, Callable[..., Any] | property]
 
 
 def _as_they_are(options: Options, registry: Registry) -> Options:
@@ -37,7 +43,7 @@ class Fault:
 
     Attributes:
         text: what is wrong.
-        patches: methods that are replaced while a simulation runs.
+        patches: methods and functions that are replaced while a simulation runs.
         prepare: changes the options of a run.
         is_unclean: whether runs allow unclean elections; None for as it comes.
         loses_power: whether brokers lose what is not flushed; None for as it comes.
@@ -148,7 +154,7 @@ def _notes_anything(self: Replicas, info: ReplicatedPartition) -> bool:
 
 
 def _creation_of_the_home_disk(self: Broker, info: ReplicatedPartition) -> str:
-    home = self.peers[info.partition.home]
+    home = self.peers.get(info.partition.home, self)
     return f"{info.creation_id} on disk {home.disk_count}"
 
 
@@ -213,6 +219,39 @@ def _without_the_epoch_before(self: LeaderEpochs, log_start_offset: int) -> Lead
 
 
 _trimmed = LeaderEpochs.trimmed
+
+
+def _stamped(
+    self: Log, entries: CopiedEntries, offset: int, appended_ms: int | None = None
+) -> None:
+    if self.format is BATCHES:
+        data, next_offset, heads = BATCHES.place(entries.data, offset, self.epochs.last_epoch)
+        entries = CopiedEntries(memoryview(data), entries.entry_count, next_offset, heads)
+    _append_copied(self, entries, offset, appended_ms)
+
+
+_append_copied = Log.append_copied
+
+
+def _unconfirmed(segment: Segment, file: SegmentFile, offset: int) -> int:
+    if segment.index is not None:
+        return segment.index.floor(offset)[1]
+    path = segment.path.with_suffix(INDEX_SUFFIX)
+    try:
+        return find_indexed(path, segment.base_offset, offset).position
+    except OSError:
+        return 0
+
+
+def _of_a_snapshot_only(
+    partition: TopicPartition, segments: Sequence[BatchSegment], *arguments: Any, **settings: Any
+) -> Producers:
+    if any(segments[0].path.parent.glob("*.snapshot")):
+        return _rebuild(partition, segments, *arguments, **settings)
+    return Producers(partition)
+
+
+_rebuild = producers.rebuild
 
 
 def _trust_any_clock(self: Broker) -> bool:
@@ -319,5 +358,17 @@ FAULTS = {
     "clocks-are-not-compared": Fault(
         "retention deletes by a clock that differs from those of the other brokers",
         ((Broker, "is_held", _trust_any_clock),),
+    ),
+    "follower-stamps": Fault(
+        "a follower stamps the batches that it copies with the leader epoch in which it does so",
+        ((Log, "append_copied", _stamped),),
+    ),
+    "index-is-trusted": Fault(
+        "rows of an index are believed, whatever is in the segment",
+        ((batch_index, "_floor", _unconfirmed),),
+    ),
+    "snapshot-is-not-rebuilt": Fault(
+        "a log that has lost its snapshots of producers knows none of them",
+        ((producers, "rebuild", _of_a_snapshot_only),),
     ),
 }

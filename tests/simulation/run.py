@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 from broker.admin.recovery import Lost, plan
 from broker.controller.context import ControllerSettings
 from broker.controller.controller import Controller
 from broker.ids import NO_LEADER
-from broker.topic import TopicPartition
+from broker.topic import FORMATS, TopicPartition
 from tests.simulation.broker import MESSAGE_BYTES, Broker, Options
 from tests.simulation.checker import RETENTION_S, Checker, Created
 from tests.simulation.clients import Consumer, Producer
@@ -23,6 +26,7 @@ from tests.simulation.registry import ZOOKEEPER, Registry
 TOPIC = "t"
 _CHAOS_S = 14.0
 _PEACE_S = 40.0
+_MEMORY = Path("/dev/shm")
 _ASKING_S = 2.0
 """The longest time that a finding, and that of a witness, can be old."""
 
@@ -34,9 +38,17 @@ class Simulation:
         seed: of all choices.
         fault: a deliberate defect, which the checker is to find.
         traces: whether to keep a trace.
+        formats: those that topics are made in.
     """
 
-    def __init__(self, seed: int, fault: Fault | None = None, *, traces: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        fault: Fault | None = None,
+        *,
+        traces: bool = False,
+        formats: Sequence[str] = FORMATS,
+    ) -> None:
         self.scheduler = scheduler = Scheduler(seed)
         if traces:
             scheduler.trace = []
@@ -45,6 +57,8 @@ class Simulation:
         self._throttles, self._disks = Random(seed), Random(seed)
         self._losses = Random(seed + 1)
         self._clocks = Random(seed + 3)
+        self._formats = formats
+        self._format_choices, self._damages = Random(seed + 4), Random(seed + 5)
         self.is_unclean = random.random() < 0.15
         self.loses_power = random.random() < 0.7
         if fault is not None and fault.is_unclean is not None:
@@ -78,6 +92,7 @@ class Simulation:
         }
         for broker in self.brokers.values():
             broker.peers = self.brokers
+            broker.damages = self._damages
         self._creation_count = 0
         self.factor = random.choice((2, 3, 3))
         self.clients: list[Producer] = []
@@ -95,6 +110,12 @@ class Simulation:
         with ExitStack() as stack:
             for owner, name, replacement in self._fault.patches if self._fault else ():
                 stack.enter_context(patch.object(owner, name, replacement))
+            # nothing but the simulation's own power cuts is to be survived
+            stack.enter_context(patch.object(os, "fsync", _nothing))
+            memory = _MEMORY if _MEMORY.is_dir() else None
+            directory = stack.enter_context(TemporaryDirectory("", "pylogctl-simulation-", memory))
+            for broker in self.brokers.values():
+                broker.directory = Path(directory) / str(broker.id)
             return self._run()
 
     def _run(self) -> Checker:
@@ -145,7 +166,7 @@ class Simulation:
         return self.checker
 
     def _advance(self, until_s: float) -> None:
-        self.scheduler.run_until(until_s, _nothing)
+        self.scheduler.run_until(until_s)
 
     def _create_topic(self) -> None:
         while not self.registry.states:
@@ -156,9 +177,13 @@ class Simulation:
         """Have the topic created, if there is a controller and enough brokers are live."""
         self._creation_count += 1
         creation_id = f"creation {self._creation_count}"
+        format = self._format_choices.choice(self._formats)
         self._administer(
             lambda c: c.topics.create(
-                *(TOPIC, partition_count, self.factor, {}), creation_id=creation_id, start=0
+                *(TOPIC, partition_count, self.factor, {}),
+                format=format,
+                creation_id=creation_id,
+                start=0,
             )
         )
 
@@ -192,10 +217,10 @@ class Simulation:
         is_lossy = self.network.loss or self.network.late
         for one in self.brokers.values():
             for other in self.brokers.values():
-                pairs = {(one.id, other.id), (other.id, one.id)}
                 is_there = other.is_alive and not other.is_paused and not other.is_refusing
                 is_asking = one.is_alive and not one.is_paused
-                if is_lossy or not (is_there and is_asking) or pairs & self.network.cuts:
+                is_reached = is_there and is_asking and not is_lossy
+                if not is_reached or self.network.is_cut(one.id, other.id):
                     self._missed_s[one.id, other.id] = self.scheduler.now
 
     def _look_for_missed(self) -> None:
@@ -562,7 +587,7 @@ class Simulation:
         return None
 
 
-def _nothing() -> None:
+def _nothing(*_: object) -> None:
     pass
 
 
