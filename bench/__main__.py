@@ -22,6 +22,7 @@ from bench import (
     latency,
     library,
     limits,
+    logs,
     machine,
     memory,
     messages,
@@ -44,6 +45,7 @@ Benchmark = Callable[[Plan], Iterator[Measurement]]
 
 BENCHMARKS: dict[str, Benchmark] = {
     "codec": codec_loops.run,
+    "logs": logs.run,
     "messages": messages.run,
     "produce": produce.run,
     "fetch": fetch.run,
