@@ -227,7 +227,13 @@ def _storage() -> Iterator[dict[str, Any]]:
     yield _chart("Size, ten largest topics", (size, "{{topic}}"), unit="bytes")
     yield _chart("Segments", (_by("instance", _series("log_segments")), _BY_INSTANCE))
     deleted = (_rate("log_retention_deleted_bytes_total"), _BY_INSTANCE)
-    yield _chart("Deleted by retention", deleted, unit="Bps")
+    compacted = (_rate("log_compaction_deleted_bytes_total"), "{{instance}} compaction")
+    yield _chart("Deleted by retention", deleted, compacted, unit="Bps")
+    yield _chart(
+        "Logs to compact: the largest new part, and those that fail",
+        (_series("log_compaction_max_dirty_ratio"), "{{instance}} new"),
+        (_series("log_compaction_failed_partitions"), "{{instance}} failed"),
+    )
 
 
 def _clients() -> Iterator[dict[str, Any]]:
