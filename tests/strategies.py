@@ -50,6 +50,7 @@ from broker.protocol.client_requests import (
     SchemaOperation,
     SchemasRequest,
     SessionReadRequest,
+    StampedPublishRequest,
 )
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
@@ -79,6 +80,7 @@ from broker.protocol.extension_requests import (
 )
 from broker.protocol.framing import encode_frame
 from broker.protocol.layouts import ExtensionRequest
+from broker.protocol.message import ProducerStamp
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
     ControlledShutdownRequest,
@@ -100,7 +102,7 @@ from broker.protocol.requests import (
     encode_request,
 )
 from broker.replica_records import ReplicaRecord, UnknownReplica
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_07, FORMATS, TopicPartition
 
 WRAPPER_CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
 
@@ -293,6 +295,7 @@ INT16 = st.integers(-(2**15), 2**15 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
 SHORT_STRING = st.text(max_size=12)
+TOPIC_FORMATS = st.sampled_from(("", *FORMATS))
 SET_BYTES = st.binary(max_size=30)
 TOPIC = st.text(
     st.characters(
@@ -353,13 +356,24 @@ REPLICATED_PARTITION = st.builds(
     SHORT_STRING,
 )
 
+PRODUCER_STAMPS = st.builds(
+    ProducerStamp,
+    *(st.integers(0, 2**63 - 1), st.integers(0, 2**15 - 1), st.integers(0, 2**31 - 1)),
+    st.just(0),
+)
 EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequest]] = {
     HelloRequest: st.just(HelloRequest()),
     PublishRequest: st.builds(
         PublishRequest,
         st.sampled_from(Acks),
         INT32,
-        _tuples(st.builds(PartitionSet, PARTITION, SET_BYTES)),
+        _tuples(st.builds(PartitionSet, PARTITION, SET_BYTES, st.none())),
+    ),
+    StampedPublishRequest: st.builds(
+        StampedPublishRequest,
+        st.sampled_from(Acks),
+        INT32,
+        _tuples(st.builds(PartitionSet, PARTITION, SET_BYTES, st.none() | PRODUCER_STAMPS)),
     ),
     ReadRequest: READS,
     AnyReplicaReadRequest: st.builds(AnyReplicaReadRequest, *_READ_FIELDS),
@@ -376,7 +390,7 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
     ListSegmentsRequest: st.builds(ListSegmentsRequest, PARTITION, INT64, INT32),
     StatusRequest: st.just(StatusRequest()),
     ShutdownRequest: st.builds(ShutdownRequest, st.booleans()),
-    CreateTopicRequest: st.builds(CreateTopicRequest, TOPIC, INT32),
+    CreateTopicRequest: st.builds(CreateTopicRequest, TOPIC, INT32, format=TOPIC_FORMATS),
     DeleteTopicRequest: st.builds(DeleteTopicRequest, TOPIC),
     MoveLogRequest: st.builds(
         MoveLogRequest, PARTITION, SHORT_STRING.filter(lambda path: "\0" not in path)
@@ -447,6 +461,7 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
         CreateReplicatedTopicRequest,
         *(TOPIC, INT32, INT32),
         _tuples(st.builds(SettingText, SHORT_STRING, SHORT_STRING)),
+        TOPIC_FORMATS,
     ),
 }
 
@@ -479,7 +494,7 @@ REPLICA_PARTS = st.builds(
     *(PARTITION, INT16, INT64, INT64),
     st.builds(EpochEnd, INT32, INT64),
     _tuples(st.builds(EpochStart, INT32, INT64)),
-    *(SET_BYTES, INT64),
+    *(SET_BYTES, INT64, SET_BYTES),
 )
 ISR_DECISIONS = st.builds(
     IsrDecision, PARTITION, INT16, SHORT_STRING, st.none() | REPLICATED_PARTITION
@@ -513,6 +528,7 @@ def _topic_metadata(
     topic_error: int,
     partitions: list[_PartitionFields],
     creation_ids: dict[int, str],
+    format: str,
 ) -> responses.TopicMetadata:
     """Give the partitions the name of their topic: it is on the wire only once."""
     found = (
@@ -521,18 +537,21 @@ def _topic_metadata(
         )
         for home, index, error, leader, replicas, isr, epoch, min_isr in partitions
     )
-    return responses.TopicMetadata(topic, topic_error, tuple(found), creation_ids)
+    return responses.TopicMetadata(topic, topic_error, tuple(found), creation_ids, format)
 
 
 def _topics_metadata(
     epochs: st.SearchStrategy[int],
     min_isrs: st.SearchStrategy[int],
     creation_ids: st.SearchStrategy[dict[int, str]],
+    formats: st.SearchStrategy[str],
 ) -> st.SearchStrategy[tuple[responses.TopicMetadata, ...]]:
     ids = _tuples(INT32)
     partition = st.tuples(INT32, INT32, INT16, INT32, ids, ids, epochs, min_isrs)
     partitions = st.lists(partition, max_size=2)
-    return _tuples(st.builds(_topic_metadata, SHORT_STRING, INT16, partitions, creation_ids))
+    return _tuples(
+        st.builds(_topic_metadata, SHORT_STRING, INT16, partitions, creation_ids, formats)
+    )
 
 
 _BROKER_ADDRESS = st.builds(responses.BrokerAddress, INT32, SHORT_STRING, INT32)
@@ -541,7 +560,7 @@ METADATA_RESPONSES = st.builds(
     responses.MetadataResponse,
     SHORT_STRING,
     st.tuples(_BROKER_ADDRESS),
-    _topics_metadata(st.just(-1), st.just(1), st.just({})),
+    _topics_metadata(st.just(-1), st.just(1), st.just({}), st.just(FORMAT_07)),
 )
 
 
@@ -564,5 +583,5 @@ CLUSTER_METADATA_RESPONSES = st.builds(
     SHORT_STRING,
     *(INT32, INT32),
     st.lists(st.tuples(_BROKER_ADDRESS, SHORT_STRING), max_size=3, unique_by=lambda one: one[0].id),
-    _topics_metadata(INT32, INT32, st.dictionaries(INT32, SHORT_STRING, max_size=3)),
+    _topics_metadata(INT32, INT32, st.dictionaries(INT32, SHORT_STRING, max_size=3), TOPIC_FORMATS),
 )

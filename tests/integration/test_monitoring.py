@@ -131,6 +131,7 @@ UNSHOWN = {
         broker_quota_throttle_seconds_total controller_early_leader_changes_total
         controller_suspected_brokers
         broker_isr_update_failures_total controller_lost_offices_total log_retention_seconds
+        log_compaction_seconds log_compaction_bytes_total log_compaction_idle_seconds
         mirror_corrupt_messages_total scrape_errors_total group_observation_failures_total""",
 }
 """Metrics in no alert and no chart, by why."""

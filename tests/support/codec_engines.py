@@ -36,6 +36,7 @@ from broker.protocol.codec import Message as ReadMessage
 from broker.protocol.compression import Codec
 from broker.protocol.message import COLUMN_NAMES
 from broker.protocol.primitives import Buffer
+from broker.protocol.record_batch import Opener, open_batch
 from broker.topic import TopicPartition
 
 ENGINE_NAMES = ("python", "compiled")
@@ -111,7 +112,9 @@ class Engine(Protocol):
 
     def scan_batches(self, buffer: Buffer) -> BatchScan: ...
 
-    def verify_batches(self, buffer: Buffer, *, deep: bool = True) -> BatchScan: ...
+    def verify_batches(
+        self, buffer: Buffer, *, deep: bool = True, opener: Opener = open_batch
+    ) -> BatchScan: ...
 
     def decode_records(
         self, buffer: Buffer, *, with_control: bool = False, max_bytes: int = 64 << 20

@@ -123,7 +123,7 @@ class FakeBroker(Cluster):
             raise BrokerUnreachableError("lost")
         if act is Act.BURST:
             raise RuntimeError("nobody thought of this")
-        results = [self._publish_one(act, *one) for one in request.sets]
+        results = [self._publish_one(act, *one[:2]) for one in request.sets]
         if act is Act.LOSE_ANSWER:
             raise RequestTimeoutError("no answer")
         return encode_publish_response(results)

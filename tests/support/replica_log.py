@@ -31,7 +31,7 @@ class MemoryLog:
 
     def append(self, *entries: object) -> int:
         """Add entries; return the offset of the first."""
-        self._raise_if_full()
+        self.raise_if_full()
         self.written_epochs = self.epochs
         offset = self.log_end_offset
         self.entries += entries
@@ -47,7 +47,7 @@ class MemoryLog:
 
     def begin_epoch(self, epoch: int, start_offset: int) -> None:
         """Record that a leader epoch begins."""
-        self._raise_if_full()
+        self.raise_if_full()
         self.epochs = self.epochs.begun(epoch, start_offset)
         if start_offset < self.log_end_offset:
             self.written_epochs = self.epochs
@@ -88,6 +88,7 @@ class MemoryLog:
         self.flushed_offset = kept_end
         self.high_watermark = min(self.high_watermark, kept_end)
 
-    def _raise_if_full(self) -> None:
+    def raise_if_full(self) -> None:
+        """Raise if the disk has no room."""
         if self.is_full:
             raise StorageError("no space left on device")

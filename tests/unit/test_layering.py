@@ -63,8 +63,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "json_fields": set(),
     "records": {"topic"},
     "listener_config": {"endpoints", "errors", "properties"},
-    "config": {"errors", "listener_config", "plugins", "properties", "times"},
-    "topic_settings": {"errors", "properties", "config"},
+    "config": {"errors", "listener_config", "plugins", "properties", "times", "topic"},
+    "topic_settings": {"errors", "properties", "config", "topic"},
     "stats": {"errors", "clock"},
     "metrics": {"stats"},
     "exposition": {"metrics", "stats"},
@@ -132,7 +132,7 @@ SPARK_ROOMS: dict[str, set[str]] = {
 """What each room of `broker.spark` may import of it besides itself: a few modules for programs."""
 
 LOG_ROOMS: dict[str, set[str]] = {
-    "offline": {"batches", "data_directory", "format", "recovery", "scan", "segment"}
+    "offline": {"batch_index", "batches", "data_directory", "format", "recovery", "scan", "segment"}
     | {"side_files"},
 }
 """What the offline tools of `broker.log` may import of it besides themselves."""

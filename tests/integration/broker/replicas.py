@@ -38,7 +38,7 @@ from broker.protocol.responses import (
     encode_publish_response,
     encode_read_part_header,
 )
-from broker.topic import TopicPartition
+from broker.topic import FORMAT_07, TopicPartition
 from tests.integration.broker.peers import Server
 from tests.support.framing import FrameDecoder
 
@@ -110,7 +110,7 @@ class Replicas:
                 return HELLO.encode(hello)
             case ClusterMetadataRequest():
                 return self._metadata(broker_id)
-            case PublishRequest(sets=((partition, message_set),)):
+            case PublishRequest(sets=((partition, message_set, _),)):
                 if not refuses and not is_leader:
                     refuses.add(NotLeaderError.code)
                 elif not refuses and self.lacks_replicas:
@@ -144,7 +144,7 @@ class Replicas:
         return b"".join(
             (
                 encode_cluster_metadata_header("zk", broker_id, -1, self.addresses, {}, 1),
-                encode_cluster_topic_header("t", NO_ERROR, {}, 1),
+                encode_cluster_topic_header("t", NO_ERROR, FORMAT_07, {}, 1),
                 encode_cluster_partition(one),
             )
         )
