@@ -515,12 +515,12 @@ def high_watermark_of(log: Log | MissingLog, error: errors.ServerError | None) -
     return error.next_offset if isinstance(error, errors.LostOffsetsError) else log.high_watermark
 
 
-def _offset_to_reach(request: ReadRequest) -> int:
+def _offset_to_reach(request: ReadRequest, logs: Sequence[purgatory.Watched]) -> int:
     """Return the high watermark that a read waits for; 0 if advances of several logs add up."""
     if len(request.positions) != 1:
         return 0
-    partition, offset, _ = request.positions[0]
-    if partition.has_records:  # or one of this broker's: the time must not tell if it is there
+    offset = request.positions[0].offset
+    if logs and isinstance(logs[0], Log) and logs[0].format.counts_records:
         return offset + 1  # any record may have the bytes
     return offset + min(request.min_bytes, request.max_bytes)
 
@@ -577,7 +577,7 @@ class DelayedRead(purgatory.DelayedResponse):
             self._try,
             handler.deadline_of(request),
             logs,
-            from_offset=_offset_to_reach(request),
+            from_offset=_offset_to_reach(request, logs),
             expected_bytes=expected_bytes,
             kind=purgatory.DelayKind.READ,
         )
