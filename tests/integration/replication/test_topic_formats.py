@@ -95,18 +95,24 @@ def test_topic_when_of_the_format_kafka_and_its_leader_dies_then_another_replica
     commands: Commands,
 ) -> None:
     commands.rows("topic", "create", "orders", "--format", "kafka", "--replication-factor", "3")
-    first = commands.leaders()["0"]
+    first = commands.cluster.await_leader(ORDERS[0])
     commands.cluster.kill_leader(ORDERS[0])
     second = commands.cluster.await_leader(ORDERS[0], other_than=first)
 
     wait_until(lambda: commands.leaders() == {"0": second}, "the new leader in METADATA")
-    (described,) = commands.rows("topic", "describe", "orders")
-    assert (described["state"], first in described["in_sync"]) == ("under-replicated", False)
+
+    def described() -> dict[str, Any]:
+        (one,) = commands.rows("topic", "describe", "orders")
+        return one
+
+    wait_until(lambda: described()["state"] == "under-replicated", "the state of the partition")
+    assert first not in described()["in_sync"]
 
     commands.cluster.start(first)
     commands.cluster.await_full_isr(ORDERS[:1])
+    preferred = described()["replicas"][0]
     commands.rows("topic", "elect", "orders")
-    assert commands.leaders() == {"0": described["replicas"][0]}
+    wait_until(lambda: commands.leaders() == {"0": preferred}, "the preferred leader")
 
 
 def test_create_when_the_format_does_not_fit_then_is_refused_by_name(commands: Commands) -> None:
